@@ -26,6 +26,9 @@ if(CONCLAVE_FUZZ)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
+# Builds the tests with the label `threads`, the ones that TSan runs (.ci/run).
+add_custom_target(threads_tests)
+
 function(conclave_deps target deps libs)
   foreach(dep ${deps})
     target_link_libraries(${target} PUBLIC conclave_${dep})
@@ -68,6 +71,9 @@ function(conclave_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  if("threads" IN_LIST ARG_LABELS)
+    add_dependencies(threads_tests ${name})
+  endif()
 endfunction()
 
 function(conclave_fuzzer name)

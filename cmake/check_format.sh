@@ -1,0 +1,12 @@
+#!/bin/sh
+# Every source file that git knows is as clang-format would write it (`make format` mends it). Exits 77 (skipped) where there
+# is no git checkout to list files from.
+set -eu
+cd "$(dirname "$0")/.."
+git rev-parse --is-inside-work-tree >/dev/null 2>&1 || { echo "no git checkout"; exit 77; }
+files=$(mktemp)
+trap 'rm -f "$files"' EXIT
+git ls-files -- '*.cc' '*.h' '*.c' | while read -r file; do [ ! -f "$file" ] || echo "$file"; done >"$files"
+[ -s "$files" ] || { echo "git lists no sources" >&2; exit 1; }
+xargs "${CLANG_FORMAT:-clang-format}" --dry-run -Werror <"$files"
+echo "$(wc -l <"$files") files are formatted"
