@@ -1,0 +1,166 @@
+// The rules between flags, in etcd's words where it has them (server/embed/config.go, server/config/config.go).
+#include <algorithm>
+#include <charconv>
+
+#include "config/duration.h"
+#include "config/flag.h"
+
+namespace config {
+
+namespace {
+
+auto refuse(std::string message) { return fail(Code::kInvalidArgument, std::move(message)); }
+
+bool is_ip_address(const std::string& host) {
+  const auto all = [&](std::string_view characters) { return host.find_first_not_of(characters) == std::string::npos; };
+  if (host.find(':') != std::string::npos) return all("0123456789abcdefABCDEF:.");
+  int parts = 0;
+  for (std::string_view rest = host; parts < 4; ++parts) {
+    uint8_t part = 0;
+    const size_t dot = rest.find('.');
+    const std::string_view digits = rest.substr(0, dot);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), part);
+    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) return false;
+    if (dot == std::string_view::npos) return parts == 3;
+    rest.remove_prefix(dot + 1);
+  }
+  return false;
+}
+
+Status check_listen(std::string_view flag, const std::vector<Url>& urls) {
+  for (const Url& url : urls) {
+    if (url.is_secure()) {
+      return refuse(
+          std::string(flag) + ": \"" + url.text +
+          "\" is not supported yet: TLS comes with a later release; listen on http and put a TLS proxy before it");
+    }
+    if (!url.is_socket() && url.host != "localhost" && !is_ip_address(url.host)) {
+      return refuse(std::string(flag) + ": expected an IP address or localhost in URL for binding (" + url.text + ")");
+    }
+  }
+  return {};
+}
+
+Status check_advertised(std::string_view flag, const std::vector<Url>& urls) {
+  for (const Url& url : urls) {
+    if (!url.is_socket() && url.host.empty()) {
+      return refuse(std::string(flag) + " \"" + join(urls) + "\" must be \"host:port\" (unexpected empty host (" +
+                    url.text + "))");
+    }
+  }
+  return {};
+}
+
+Status check_cluster(const Draft& draft) {
+  const Options& options = draft.options;
+  if (draft.initial_cluster.empty()) return {};  // this member with its advertised peer URLs
+  std::vector<std::string> others;
+  std::string urls_of_this;
+  std::string_view rest = draft.initial_cluster;
+  while (!rest.empty()) {
+    const std::string_view pair = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
+    const size_t equals = pair.find('=');
+    if (equals == std::string_view::npos || equals + 1 == pair.size()) {
+      return refuse("--initial-cluster: illegal value \"" + draft.initial_cluster +
+                    "\"; legal: name=URL, comma separated (\"" + std::string(pair) + "\" is not)");
+    }
+    std::string name(pair.substr(0, equals));
+    name.erase(0, name.find_first_not_of(' '));
+    if (name == options.name) {
+      urls_of_this.append(urls_of_this.empty() ? "" : ",").append(pair.substr(equals + 1));
+    } else {
+      others.push_back(std::move(name));
+    }
+  }
+  if (urls_of_this.empty()) {
+    return refuse("couldn't find local name \"" + options.name +
+                  "\" in the initial cluster configuration (--initial-cluster=" + draft.initial_cluster + ")");
+  }
+  if (!others.empty()) {
+    return refuse(
+        "--initial-cluster: more than one member (also \"" + others.front() +
+        "\") is not supported yet: clusters of several members come with a later release; name this member alone");
+  }
+  TRY_ASSIGN(const auto urls, parse_urls(urls_of_this));
+  for (const Url& url : urls) {
+    if (std::find(options.initial_advertise_peer_urls.begin(), options.initial_advertise_peer_urls.end(), url) ==
+        options.initial_advertise_peer_urls.end()) {
+      return refuse("--initial-cluster has " + options.name + "=" + url.text +
+                    " but missing from --initial-advertise-peer-urls=" + join(options.initial_advertise_peer_urls));
+    }
+  }
+  for (const Url& url : options.initial_advertise_peer_urls) {
+    if (std::find(urls.begin(), urls.end(), url) == urls.end()) {
+      return refuse("--initial-advertise-peer-urls has " + url.text +
+                    " but missing from --initial-cluster=" + draft.initial_cluster);
+    }
+  }
+  return {};
+}
+
+Result<AutoCompaction> make_auto_compaction(std::string_view mode, std::string_view retention) {
+  AutoCompaction made;
+  const auto number = parse_number(retention);
+  if (number && *number == 0) return made;
+  if (mode == "revision") {
+    if (!number || *number < 0) {
+      return refuse("--auto-compaction-retention: illegal value \"" + std::string(retention) +
+                    "\"; legal with --auto-compaction-mode=revision: a number of revisions, 0 for none");
+    }
+    return AutoCompaction{.mode = AutoCompaction::Mode::kRevision, .revisions = *number};
+  }
+  std::optional<std::chrono::nanoseconds> period;
+  constexpr int64_t kHoursMax = 24 * 365 * 100;
+  if (number && *number >= 0 && *number <= kHoursMax) period = std::chrono::hours(*number);
+  if (!number) period = parse_duration(retention);
+  if (!period || period->count() < 0) {
+    return refuse(
+        "--auto-compaction-retention: illegal value \"" + std::string(retention) +
+        "\"; legal with --auto-compaction-mode=periodic: whole hours (5) or a duration (5m, 1h30m), 0 for none");
+  }
+  if (period->count() == 0) return made;
+  return AutoCompaction{.mode = AutoCompaction::Mode::kPeriodic, .period = *period, .revisions = 0};
+}
+
+Status fill_defaults(Draft& draft) {
+  Options& options = draft.options;
+  const auto fill = [](std::vector<Url>& urls, std::string_view url) -> Status {
+    if (!urls.empty()) return {};
+    TRY_ASSIGN(urls, parse_urls(url));
+    return {};
+  };
+  TRY(fill(options.listen_client_urls, "http://localhost:2379"));
+  TRY(fill(options.advertise_client_urls, "http://localhost:2379"));
+  TRY(fill(options.listen_peer_urls, "http://localhost:2380"));
+  TRY(fill(options.initial_advertise_peer_urls, "http://localhost:2380"));
+  if (options.data_dir.empty()) options.data_dir = options.name + ".etcd";
+  return {};
+}
+
+}  // namespace
+
+Status check(Draft& draft) {
+  Options& options = draft.options;
+  // Ports of a listener that was moved are not guessed: clients would be sent to a server that is not there.
+  if (draft.listen_client_urls_given && !draft.advertise_client_urls_given) {
+    return refuse("--advertise-client-urls is required when --listen-client-urls is set explicitly");
+  }
+  TRY(fill_defaults(draft));
+  TRY(check_listen("--listen-client-urls", options.listen_client_urls));
+  TRY(check_listen("--listen-peer-urls", options.listen_peer_urls));
+  TRY(check_advertised("--advertise-client-urls", options.advertise_client_urls));
+  TRY(check_advertised("--initial-advertise-peer-urls", options.initial_advertise_peer_urls));
+  const std::string heartbeat = std::to_string(options.heartbeat_interval.count());
+  const std::string election = std::to_string(options.election_timeout.count());
+  if (5 * options.heartbeat_interval > options.election_timeout) {
+    return refuse("--election-timeout[" + election + "ms] should be at least as 5 times as --heartbeat-interval[" +
+                  heartbeat + "ms]");
+  }
+  TRY(check_cluster(draft));
+  TRY_ASSIGN(options.auto_compaction,
+             make_auto_compaction(draft.auto_compaction_mode, draft.auto_compaction_retention));
+  return {};
+}
+
+}  // namespace config
