@@ -31,7 +31,8 @@ inline constexpr size_t kStreamOutputBytesMax = 64 * 1024;  // Sink::full() abov
 inline constexpr size_t kReadBufferBytes = 16 * 1024;       // a connection's, while it is small talk
 inline constexpr size_t kPipelinedBytesMax = 64 * 1024;     // read ahead while a call is being handled
 inline constexpr size_t kBatchCallsMax = 256;               // calls handled between two BatchHooks
-inline constexpr int kJsonDepthMax = 10'000;                // as Go's protojson
+inline constexpr size_t kJsonDepthMax = 10'000;             // of skipped data, as Go's encoding/json
+inline constexpr size_t kJsonMessageDepthMax = 1000;  // of messages: the parser recurses; --max-txn-ops ends far below
 inline constexpr int kListenBacklog = 4096;
 
 }  // namespace http
