@@ -1,0 +1,42 @@
+// Back-off and the budget of retries.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+
+#include "clock.h"
+
+namespace conclave::inline v1::internal {
+
+// 50 ms, doubled to at most 2 s, each time a random part of that ("full jitter").
+class Backoff {
+ public:
+  std::chrono::milliseconds next();
+  void reset() { attempt_ = 0; }
+
+ private:
+  int attempt_ = 0;
+};
+
+// Retries are at most a tenth of the calls of the last minute, plus ten.
+class RetryBudget {
+ public:
+  void called(TimePoint now);
+  bool take(TimePoint now);  // false: this retry would be over the budget
+
+ private:
+  static constexpr std::size_t kSlots = 12;  // of 5 s
+  struct Slot {
+    std::int64_t number = -1;
+    std::int64_t calls = 0;
+    std::int64_t retries = 0;
+  };
+  Slot& slot(TimePoint now);
+
+  std::mutex mutex_;
+  std::array<Slot, kSlots> slots_;
+};
+
+}  // namespace conclave::inline v1::internal
