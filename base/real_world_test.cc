@@ -49,9 +49,9 @@ TEST(RealWorld, EachBitOfARandomNumberIsSetAboutHalfOfTheTime) {
   std::vector<int> set(64);
   for (int i = 0; i < kNumbers; ++i) {
     const uint64_t number = real_world().random.next();
-    for (int bit = 0; bit < 64; ++bit) set[bit] += (number >> bit) & 1;
+    for (int bit = 0; bit < 64; ++bit) set[bit] += static_cast<int>((number >> bit) & 1);
   }
-  for (int count : set) EXPECT_NEAR(count, kNumbers / 2, 400);  // 8 standard deviations
+  for (int count : set) EXPECT_NEAR(count, kNumbers * 0.5, 400);  // 8 standard deviations
 }
 
 }  // namespace

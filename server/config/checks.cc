@@ -111,7 +111,7 @@ Result<AutoCompaction> make_auto_compaction(std::string_view mode, std::string_v
     return AutoCompaction{.mode = AutoCompaction::Mode::kRevision, .revisions = *number};
   }
   std::optional<std::chrono::nanoseconds> period;
-  constexpr int64_t kHoursMax = 24 * 365 * 100;
+  constexpr int64_t kHoursMax = int64_t{24} * 365 * 100;
   if (number && *number >= 0 && *number <= kHoursMax) period = std::chrono::hours(*number);
   if (!number) period = parse_duration(retention);
   if (!period || period->count() < 0) {

@@ -126,7 +126,7 @@ TEST(Parse, AnErrorFromAVariableNamesIt) {
 }
 
 TEST(Parse, WrongValuesNameFlagValueAndLegalValues) {
-  const std::pair<const char*, const char*> kWrong[] = {
+  constexpr std::pair<const char*, const char*> kWrong[] = {
       {"name", ""},
       {"data-dir", ""},
       {"listen-client-urls", "localhost:1"},
