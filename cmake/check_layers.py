@@ -60,6 +60,8 @@ def resolve(root, source, header):
     folder = os.path.dirname(source)
     parts = source.split("/")
     places = [folder, "", "server"]
+    if parts[0] == "tests":
+        places.append("tests")
     if parts[0] in ("sdk", "samples", "ctl", "tests", "bench"):
         places += ["sdk/cpp/include", "sdk/cpp/src", "sdk/c/include"]
     for place in places:
@@ -87,7 +89,7 @@ def check_include(root, table, source, is_test, quote, header):
     own, theirs = table.row(source), table.row(target)
     if own is None:
         return "this folder has no row in cmake/layers.txt"
-    allowed = table.rows[own] + (["tests", "base"] if is_test else [])
+    allowed = table.rows[own] + (["tests", "base", "api"] if is_test else [])
     if own == theirs or within(target, allowed):
         return None
     return f'"{header}" is above or beside: {own} may include {", ".join(allowed) or "nothing of ours"}'
