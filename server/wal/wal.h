@@ -57,10 +57,10 @@ struct SnapshotRecord {
 // mark. Several hand-overs may be put into one batch by keeping the last of each optional and joining the entries in
 // order: an entry whose index is not above the one before it supersedes, as at replay.
 struct WalBatch {
-  std::optional<HardState> hard_state;
-  std::optional<SnapshotRecord> snapshot;
-  std::vector<LogEntry> entries;
-  std::optional<StoreMark> mark;
+  std::optional<HardState> hard_state = std::nullopt;
+  std::optional<SnapshotRecord> snapshot = std::nullopt;
+  std::vector<LogEntry> entries = {};
+  std::optional<StoreMark> mark = std::nullopt;
 };
 
 struct WalContents {
