@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #if defined(__clang__)
 #define CONCLAVE_THREAD_ATTRIBUTE(x) __attribute__((x))
@@ -52,6 +53,11 @@ class Condition {
   template <class Duration>
   void wait_for(Mutex& mutex, Duration duration) REQUIRES(mutex) {
     condition_.wait_for(mutex, duration);
+  }
+  // True once `done()` (called with the mutex held) is; false when it still is not after `duration`.
+  template <class Duration, class Predicate>
+  bool wait_for(Mutex& mutex, Duration duration, Predicate done) REQUIRES(mutex) {
+    return condition_.wait_for(mutex, duration, std::move(done));
   }
   void notify_one() { condition_.notify_one(); }
   void notify_all() { condition_.notify_all(); }
