@@ -4,49 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <sstream>
 
 #include "apply/machine_test.h"
-#include "apply/random_test.h"
+#include "apply/trace_test.h"
 
 namespace apply {
 namespace {
-
-constexpr int kEntries = 600;
-const std::vector<Member> kMembers = {{.id = 1, .name = {}, .peer_urls = {"http://p"}, .client_urls = {}}};
-
-std::vector<LogEntry> random_log(unsigned seed) {
-  RandomEntries random(seed);
-  std::vector<LogEntry> log;
-  uint64_t term = 2;
-  for (uint64_t index = 1; index <= kEntries; ++index) {
-    if (random.one_in(100)) ++term;
-    Bytes data = random.one_in(50) ? Bytes() : random.next(index, term).SerializeAsString();
-    log.push_back({.index = index,
-                   .term = term,
-                   .type = EntryType::kCommand,
-                   .data = std::make_shared<const Bytes>(std::move(data))});
-  }
-  return log;
-}
-
-// Everything that has to be equal. What watchers hear of a compaction depends on the batch and is left out.
-struct Trace {
-  std::map<uint64_t, std::string> answers;
-  std::string lease_changes;
-  std::string refused;
-
-  void add(const std::vector<Outcome>& outcomes) {
-    for (const Outcome& outcome : outcomes) answers[outcome.index] = show(outcome.response);
-  }
-  void add(const Applied& applied) {
-    add(applied.outcomes);
-    for (const LeaseChange& change : applied.leases) {
-      lease_changes += std::to_string(static_cast<int>(change.kind)) + ":" + std::to_string(change.id) + ":" +
-                       std::to_string(change.ttl + change.remaining) + " ";
-    }
-    for (int64_t id : applied.revocations_refused) refused += std::to_string(id) + " ";
-  }
-};
 
 std::string heard_without_compactions(const std::string& heard) {
   std::string kept;
@@ -55,16 +19,6 @@ std::string heard_without_compactions(const std::string& heard) {
     if (word[0] != 'c') kept += word + " ";
   }
   return kept;
-}
-
-std::string describe(const lease::Table& table) {
-  std::string text;
-  for (const lease::Info& info : table.list()) {
-    text += std::to_string(info.id) + "/" + std::to_string(info.ttl) + "/" + std::to_string(info.remaining);
-    for (const Bytes& key : table.keys(info.id)) text += " " + key;
-    text += "; ";
-  }
-  return text;
 }
 
 void expect_equal(const fake::Content& a, const fake::Content& b) {
