@@ -8,5 +8,10 @@ files=$(mktemp)
 trap 'rm -f "$files"' EXIT
 git ls-files -- '*.cc' '*.h' '*.c' | while read -r file; do [ ! -f "$file" ] || echo "$file"; done >"$files"
 [ -s "$files" ] || { echo "git lists no sources" >&2; exit 1; }
-xargs "${CLANG_FORMAT:-clang-format}" --dry-run -Werror <"$files"
-echo "$(wc -l <"$files") files are formatted"
+# Outputs are compared because clang-format 14 finds fault with a namespace comment and then writes the very same one.
+bad=0
+while read -r file; do
+  "${CLANG_FORMAT:-clang-format}" "$file" | cmp -s - "$file" || { echo "$file: not as clang-format writes it (make format)"; bad=1; }
+done <"$files"
+[ $bad -eq 0 ] && echo "$(wc -l <"$files") files are formatted"
+exit $bad

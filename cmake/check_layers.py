@@ -13,6 +13,7 @@ import tempfile
 
 TREES = ("base", "api", "server", "sdk", "samples", "ctl", "bench", "tests")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+TEST_FILE = re.compile(r"^test_|_(test|fuzz)\.(cc|h|c)$")
 STANDARD_C = {"assert.h", "errno.h", "stdbool.h", "stddef.h", "stdint.h"}  # what the public C headers may include
 
 
@@ -106,7 +107,7 @@ def check(root):
                     continue
                 files += 1
                 source = os.path.relpath(os.path.join(folder, name), root)
-                is_test = name.endswith(("_test.cc", "_fuzz.cc")) or source.startswith(("tests/", "bench/"))
+                is_test = bool(TEST_FILE.search(name)) or source.startswith(("tests/", "bench/"))
                 with open(os.path.join(root, source), encoding="utf-8") as text:
                     text = text.read()
                 for number, line in enumerate(text.split("\n"), 1):
