@@ -47,7 +47,7 @@ class Log {
   // Drops entries at or below `through` as far as the limits for what is kept of them demand.
   void keep_within(const LogLimits& limits, uint64_t through);
 
-  // [from, to], cut after the entry that reaches bytes_max; at least one if there is one.
+  // [from, to], as many as stay within bytes_max; at least one if there is one.
   std::vector<LogEntry> slice(uint64_t from, uint64_t to, uint64_t bytes_max) const;
 
  private:

@@ -28,7 +28,7 @@ struct Message {
   uint64_t log_index = 0;
   uint64_t log_term = 0;
   uint64_t commit = 0;
-  std::vector<LogEntry> entries;
+  std::vector<LogEntry> entries = {};
   bool reject = false;
   uint64_t hint_index = 0;  // kAppendResponse with reject: the largest index at which the logs may still match,
   uint64_t hint_term = 0;   // and the receiver's term there

@@ -55,17 +55,17 @@ struct Config {
   uint64_t message_bytes_max = 1 << 20;       // of entries in one append message (one entry may be larger)
   uint32_t inflight_messages_max = 256;       // appends on the way to one follower
   uint64_t waiting_reads_max = 100'000;       // reads that wait for their index; then read_index is refused
-  LogLimits kept;                             // applied entries kept in memory for followers
+  LogLimits kept = {};                        // applied entries kept in memory for followers
 };
 
 // What the log on disk and the store remember.
 struct Restored {
-  HardState hard_state;
+  HardState hard_state = {};
   uint64_t base_index = 0;  // the entry before the first of `entries`
   uint64_t base_term = 0;
-  std::vector<LogEntry> entries;  // all durable
-  uint64_t applied = 0;           // in [base_index, last]; what lies above and is committed is handed out again
-  Membership membership;          // at `applied`
+  std::vector<LogEntry> entries = {};  // all durable
+  uint64_t applied = 0;                // in [base_index, last]; what lies above and is committed is handed out again
+  Membership membership = {};          // at `applied`
 };
 
 struct SoftState {
