@@ -145,6 +145,9 @@ ServerStatus decode_status(const Json& answer) {
 
 Revision header_revision(const Json& answer) { return Revision{answer["header"]["revision"].integer()}; }
 
-std::uint64_t header_cluster(const Json& answer) { return answer["header"]["cluster_id"].unsigned_integer(); }
+std::uint64_t header_cluster(const Json& answer) {
+  const Json& message = answer.has("result") ? answer["result"] : answer;
+  return message["header"]["cluster_id"].unsigned_integer();
+}
 
 }  // namespace conclave::inline v1::internal

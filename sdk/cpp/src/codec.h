@@ -45,7 +45,7 @@ Event decode_event(const Json& event, const KeySpace& keys);
 ServerStatus decode_status(const Json& answer);
 
 Revision header_revision(const Json& answer);
-std::uint64_t header_cluster(const Json& answer);
+std::uint64_t header_cluster(const Json& answer);  // also of a stream's message
 
 Json int64(std::int64_t number);  // as the gateway writes it
 

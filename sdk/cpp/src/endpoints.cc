@@ -59,6 +59,7 @@ void Endpoints::bad(std::size_t i) {
   const auto now = BootClock::now();
   entry.bad_until = now + std::min(kLeftAloneMax, kLeftAloneMin * (1 << std::min(entry.failures, kDoublingsMax)));
   ++entry.failures;
+  entry.cluster = 0;
   if (current_ == i) current_ = (i + 1) % entries_.size();
   connected_ =
       connected_ && std::any_of(entries_.begin(), entries_.end(), [](const Entry& e) { return e.failures == 0; });
@@ -67,6 +68,23 @@ void Endpoints::bad(std::size_t i) {
 bool Endpoints::connected() const {
   std::scoped_lock lock(mutex_);
   return connected_;
+}
+
+bool Endpoints::belongs(std::size_t i, std::uint64_t cluster) {
+  if (cluster == 0) return true;  // an answer that does not say
+  std::scoped_lock lock(mutex_);
+  entries_[i].cluster = cluster;
+  if (cluster == cluster_) return true;
+  for (const Entry& entry : entries_)
+    if (entry.cluster != 0 && entry.cluster != cluster) return false;
+  if (cluster_ != 0) ++generation_;
+  cluster_ = cluster;
+  return true;
+}
+
+std::uint64_t Endpoints::generation() const {
+  std::scoped_lock lock(mutex_);
+  return generation_;
 }
 
 }  // namespace conclave::inline v1::internal

@@ -31,18 +31,26 @@ class Endpoints {
   void bad(std::size_t i);   // it did not, or cannot work: others come first for a while
   bool connected() const;    // one answered, and not all have failed since
 
+  // Whether member `i`, which reports this cluster id, belongs to the cluster known so far. When all that answer share
+  // a new id, the cluster was replaced (restored from a backup): then that one is known, and the generation rises.
+  bool belongs(std::size_t i, std::uint64_t cluster);
+  std::uint64_t generation() const;
+
  private:
   struct Entry {
     std::string url;
     std::shared_ptr<Member> member;
     TimePoint bad_until{};
     int failures = 0;
+    std::uint64_t cluster = 0;  // as it reported last, if it still answers
   };
 
-  mutable std::mutex mutex_;  // guards current_, connected_, bad_until and failures
+  mutable std::mutex mutex_;  // guards current_, connected_, all that changes in an entry
   std::vector<Entry> entries_;
   std::size_t current_ = 0;
   bool connected_ = false;
+  std::uint64_t cluster_ = 0;
+  std::uint64_t generation_ = 0;
 };
 
 }  // namespace conclave::inline v1::internal

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codec.h"
 #include "core.h"
 
 namespace conclave::inline v1::internal {
@@ -116,6 +117,15 @@ void Call::on_reply(int attempt, HttpReply reply, TimePoint sent_at) {
   exchange_ = nullptr;
   if (reply.status == kHttpOk && reply.failure.empty()) {
     auto json = Json::parse(reply.body);
+    if (json && !core_->endpoints().belongs(endpoint_, header_cluster(*json))) {
+      core_->log(LogLevel::kError, core_->endpoints().url(endpoint_) + " belongs to another cluster and is left");
+      return failed(lock, {.error = {.code = Code::kUnavailable,
+                                     .message = "the member belongs to another cluster",
+                                     .endpoint = core_->endpoints().url(endpoint_)},
+                           .repeat = true,
+                           .bad_member = true,
+                           .may_have_happened = true});
+    }
     if (json) {
       core_->endpoints().good(endpoint_);
       return finish(lock, Reply{.json = std::move(*json),

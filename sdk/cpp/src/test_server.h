@@ -20,6 +20,7 @@ class TestServer {
   TestServer& operator=(const TestServer&) = delete;
 
   const std::string& endpoint() const { return endpoint_; }
+  std::uint16_t port() const { return port_; }
   ClientOptions options() const { return {.endpoints = {endpoint_}}; }
   Client client() const;
 

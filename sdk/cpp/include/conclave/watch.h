@@ -72,11 +72,12 @@ class [[nodiscard]] Watch {
   void close();  // next() then gives kFailedPrecondition
 
  private:
-  friend struct internal::Access;
   class Impl;
   explicit Watch(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };
+
+using WatchHandler = std::function<void(const WatchBatch&)>;
 
 // The pushed form: `handler` runs on a callback thread, one batch at a time and in order, until the subscription is
 // destroyed. A slow handler slows its own subscription only. `on_end` tells when the server refuses the watch for good.
@@ -89,13 +90,12 @@ class [[nodiscard]] Subscription {
   Status wait_ready(CallOptions call = {}) const;
 
  private:
-  friend struct internal::Access;
+  friend Result<Subscription> subscribe(const Client&, WatchOptions, WatchHandler, std::function<void(const Error&)>);
   class Impl;
   explicit Subscription(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };
 
-using WatchHandler = std::function<void(const WatchBatch&)>;
 Result<Subscription> subscribe(const Client& client, WatchOptions options, WatchHandler handler,
                                std::function<void(const Error&)> on_end = nullptr);
 

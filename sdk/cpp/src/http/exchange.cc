@@ -16,7 +16,7 @@ HttpExchange::HttpExchange(StreamRequest request, StreamData data, HttpDone done
       done_(std::move(done)),
       body_(std::make_shared<BodyReader>(std::move(request.head), std::move(request.tail))) {}
 
-void HttpExchange::start(web::http::client::http_client& client, std::function<void(bool)> finished) {
+void HttpExchange::start(web::http::client::http_client& client, std::function<void(Connection)> finished) {
   finished_ = std::move(finished);
   const auto self = shared_from_this();
   web::http::http_request request(web::http::methods::POST);
@@ -37,6 +37,10 @@ void HttpExchange::start(web::http::client::http_client& client, std::function<v
         .then([self](pplx::task<web::http::http_response> whole) {
           try {
             self->on_end(whole.get().status_code(), {});
+          } catch (const StaleConnection&) {
+            const auto stale = std::move(self->finished_);
+            self->finished_ = nullptr;
+            stale(Connection::kStale);
           } catch (const std::exception& e) {
             self->on_end(0, *e.what() != '\0' ? e.what() : "connection failed");
           }
@@ -86,7 +90,7 @@ void HttpExchange::on_headers(int status) {
 }
 
 void HttpExchange::on_end(int status, std::string failure) {
-  if (finished_) finished_(failure.empty() && !over_);
+  if (finished_) finished_(failure.empty() && !over_ ? Connection::kReusable : Connection::kBroken);
   finished_ = nullptr;
   if (over_.exchange(true)) return;
   HttpReply reply{.status = status, .sent = sent(), .failure = std::move(failure)};

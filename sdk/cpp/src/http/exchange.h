@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 
 #include "http/streams.h"
@@ -15,13 +16,20 @@
 
 namespace conclave::inline v1::internal {
 
+// Thrown into cpprestsdk before it writes to a pooled connection that the member has closed: nothing was sent.
+struct StaleConnection : std::runtime_error {
+  StaleConnection() : std::runtime_error("the connection was closed while idle") {}
+};
+
 class HttpExchange : public Stream, public std::enable_shared_from_this<HttpExchange> {
  public:
   // `data`: null for an answer that is wanted whole.
   HttpExchange(StreamRequest request, StreamData data, HttpDone done);
 
-  // `finished` runs before `done`, and tells whether the connection can be used again.
-  void start(web::http::client::http_client& client, std::function<void(bool reusable)> finished);
+  enum class Connection { kReusable, kBroken, kStale };
+  // `finished` runs before `done`, and tells what became of the connection. kStale: `done` does not run; start again on
+  // another one.
+  void start(web::http::client::http_client& client, std::function<void(Connection)> finished);
 
   bool cancel() override;
   bool cancel_unsent() override;
@@ -39,7 +47,7 @@ class HttpExchange : public Stream, public std::enable_shared_from_this<HttpExch
   const std::string path_;
   StreamData data_;
   HttpDone done_;
-  std::function<void(bool)> finished_;
+  std::function<void(Connection)> finished_;
   std::shared_ptr<BodyReader> body_;
   pplx::cancellation_token_source give_up_;
   std::atomic<Phase> phase_{Phase::kWaiting};

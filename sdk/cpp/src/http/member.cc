@@ -2,7 +2,10 @@
 // know how long a connection was idle.
 #include <cpprest/http_client.h>
 #include <pplx/threadpool.h>
+#include <sys/socket.h>
 
+#include <boost/asio/ip/tcp.hpp>
+#include <cerrno>
 #include <exception>
 #include <mutex>
 #include <utility>
@@ -39,6 +42,16 @@ void set_up_threads() {
   });
 }
 
+// cpprestsdk calls this with its asio socket before each request. It cannot tell itself whether a pooled connection
+// still stands; a look into the receive buffer can: an idle one has nothing to read.
+void refuse_stale(web::http::client::native_handle handle) {
+  auto* socket = static_cast<boost::asio::ip::tcp::socket*>(handle);
+  if (!socket->is_open()) return;
+  char byte = 0;
+  const auto n = ::recv(socket->native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) throw StaleConnection();
+}
+
 class HttpMember : public Member, public std::enable_shared_from_this<HttpMember> {
  public:
   explicit HttpMember(std::string url) : url_(std::move(url)) { set_up_threads(); }
@@ -46,21 +59,28 @@ class HttpMember : public Member, public std::enable_shared_from_this<HttpMember
   std::shared_ptr<Exchange> post(const std::string& path, std::string body, bool fresh, HttpDone done) override {
     auto exchange =
         std::make_shared<HttpExchange>(StreamRequest{.path = path, .head = std::move(body)}, nullptr, std::move(done));
-    std::shared_ptr<http_client> client = acquire(fresh);
-    exchange->start(*client, [self = weak_from_this(), client](bool reusable) {
-      if (auto member = self.lock(); member && reusable) member->release(client);
-    });
+    run(exchange, fresh);
     return exchange;
   }
 
   std::shared_ptr<Stream> stream(StreamRequest request, StreamData data, HttpDone done) override {
     auto exchange = std::make_shared<HttpExchange>(std::move(request), std::move(data), std::move(done));
     auto client = connect();
-    exchange->start(*client, [client](bool) {});
+    exchange->start(*client, [client](HttpExchange::Connection) {});
     return exchange;
   }
 
  private:
+  void run(const std::shared_ptr<HttpExchange>& exchange, bool fresh) {
+    std::shared_ptr<http_client> client = acquire(fresh);
+    exchange->start(*client, [self = shared_from_this(), client, exchange, fresh](HttpExchange::Connection after) {
+      if (after == HttpExchange::Connection::kReusable) return self->release(client);
+      if (after != HttpExchange::Connection::kStale) return;
+      self->forget_idle();  // it closed this one, so most likely all
+      self->run(exchange, fresh);
+    });
+  }
+
   struct Idle {
     std::shared_ptr<http_client> client;
     TimePoint since;
@@ -70,6 +90,7 @@ class HttpMember : public Member, public std::enable_shared_from_this<HttpMember
     http_client_config config;
     config.set_timeout(kReadTimeout);
     config.set_max_redirects(0);
+    config.set_nativehandle_options(&refuse_stale);
     return std::make_shared<http_client>(url_, config);
   }
 
@@ -85,6 +106,12 @@ class HttpMember : public Member, public std::enable_shared_from_this<HttpMember
     dropped.swap(idle_);  // the newest is too old, so all are
     lock.unlock();
     return connect();
+  }
+
+  void forget_idle() {
+    std::vector<Idle> dropped;
+    std::scoped_lock lock(mutex_);
+    dropped.swap(idle_);
   }
 
   void release(std::shared_ptr<http_client> client) {
