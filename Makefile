@@ -15,7 +15,9 @@ format:
 	@git ls-files '*.cc' '*.h' '*.c' | xargs clang-format -i
 
 bench: build
-	@build/bin/seam_bench
+	@build/bench/seam/seam size
+	@build/bench/seam/seam reads
+	@build/bench/seam/seam load --seconds 60
 
 clean:
 	@rm -rf build

@@ -3,76 +3,31 @@
 import os
 import queue
 import signal
-import socket
-import subprocess
-import tempfile
+import sys
 import threading
-import time
 import unittest
-import urllib.request
 import uuid
 
 import etcd3gw
 from etcd3gw import exceptions
 
-START_SECONDS = 20
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cluster"))
+from server import Server  # noqa: E402
+
 EVENT_SECONDS = 10
-
-
-class Server:
-    """One member on free ports, its data in a temporary folder."""
-
-    def __init__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="etcd3gw_test.")
-        self.port, peer = self.free_port(), self.free_port()
-        self.url = "http://127.0.0.1:%d" % self.port
-        self.command = [os.environ["CONCLAVE_BIN"], "--data-dir", self.folder.name + "/data",
-                        "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
-                        "--listen-peer-urls", "http://127.0.0.1:%d" % peer,
-                        "--initial-advertise-peer-urls", "http://127.0.0.1:%d" % peer,
-                        "--initial-cluster", "default=http://127.0.0.1:%d" % peer]
-        self.log = open(self.folder.name + "/log", "w+")
-        self.start()
-
-    @staticmethod
-    def free_port():
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return probe.getsockname()[1]
-
-    def start(self):
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + START_SECONDS
-        while not self.healthy():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                self.log.seek(0)
-                raise RuntimeError("the server did not start:\n" + self.log.read())
-            time.sleep(0.05)
-
-    def healthy(self):
-        try:
-            with urllib.request.urlopen(self.url + "/health", timeout=1) as answer:
-                return b'"health":"true"' in answer.read()
-        except OSError:
-            return False
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout=10)
-        self.log.close()
-        self.folder.cleanup()
-        return code
 
 
 class Etcd3gw(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server()
+        cls.server = Server(os.environ["CONCLAVE_BIN"])
+        cls.addClassCleanup(cls.server.__exit__)
+        cls.server.start()
 
     @classmethod
     def tearDownClass(cls):
-        code = cls.server.stop()
-        if "conclave" in os.path.basename(os.environ["CONCLAVE_BIN"]):
+        code = cls.server.kill(signal.SIGTERM)
+        if os.path.basename(os.environ["CONCLAVE_BIN"]) == "conclave":  # etcd dies of the signal instead
             assert code == 0, "exit code %d after SIGTERM" % code
 
     def setUp(self):
@@ -90,8 +45,8 @@ class Etcd3gw(unittest.TestCase):
         self.assertTrue(status["version"].startswith("3."))
         self.assertEqual(status["leader"], status["header"]["member_id"])
         members = self.client.members()
-        self.assertEqual([member["name"] for member in members], ["default"])
-        self.assertEqual(members[0]["clientURLs"], [self.server.url])
+        self.assertEqual([member["name"] for member in members], ["m0"])
+        self.assertEqual(members[0]["clientURLs"], ["http://127.0.0.1:%d" % self.server.port])
 
     def test_put_get_delete(self):
         key = self.key("k")
