@@ -17,8 +17,8 @@ namespace http {
 
 struct ServerOptions {
   size_t io_threads = 1;
-  Limits limits;
-  BatchHooks hooks;
+  Limits limits = {};
+  BatchHooks hooks = {};
 };
 
 class Server {

@@ -1,0 +1,161 @@
+// One HTTP/1.x connection: requests one after another, each a call, a plain request or a stream. Lives on one io
+// thread; only what ReplyTarget and PlainTarget declare may be called from others. It reads ahead while a call is
+// handled, which also tells it when the client is gone.
+//
+// connection.cc: the socket and its life. connection_request.cc: heads, bodies, calls. connection_stream.cc: streams.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "http/handler.h"
+#include "http/io_thread.h"
+#include "http/json_parse.h"
+#include "http/output.h"
+#include "http/request.h"
+#include "http/response.h"
+
+namespace http {
+
+class Stream;
+
+class Connection final : public ReplyTarget, public PlainTarget, public std::enable_shared_from_this<Connection> {
+ public:
+  // Takes the socket over.
+  Connection(IoThread& io, int socket, std::shared_ptr<const Peer> peer, bool tcp);
+  ~Connection() override;
+
+  // Any thread.
+  void answer(uint64_t call, Answer answer) override;
+  void answer_now(uint64_t call, const Message& response) override;
+  void answer_plain(uint64_t call, PlainResponse response) override;
+
+  // Io thread, called by it only.
+  void start();
+  void receive(Letter& letter);
+  void run_call();
+  void pump();
+  void settle();
+  void sweep(IoThread::Clock::time_point now);
+  void begin_stop();
+  void abort();  // closes at once; a stream hears on_cancel()
+  size_t slot() const { return slot_; }
+  void set_slot(size_t slot) { slot_ = slot; }
+
+ private:
+  enum class Phase {
+    kHead,    // between requests, or within a head
+    kBody,    // reading a body whole
+    kCall,    // a handler has it
+    kStream,  // a stream, whether or not its body has ended
+    kLinger,  // the last answer is out; the client gets time to read it
+    kClosed,
+  };
+  class StreamSink;
+
+  // connection.cc
+  void unsettle();
+  void wait_read();
+  void wait_write();
+  void on_readable();
+  void on_eof();
+  void feed(std::string_view data);
+  void consume(std::string_view& in);
+  bool wants_input() const;
+  void close_after_output(bool linger);
+  void finish_request();
+  void set_deadline(std::chrono::milliseconds in) { deadline_ = io_.now() + in; }
+  void set_call_deadline();
+  void on_call_deadline();
+
+  // connection_request.cc
+  void begin_request();
+  void read_head(std::string_view& in);
+  void on_head();
+  void on_gateway_head();
+  bool read_timeout(std::string_view text);
+  void read_body(std::string_view& in);
+  void complete_body(std::string_view body);
+  void complete_message(std::string_view body);
+  bool decide_keep_alive(bool discards_body);
+  void refuse(std::string answer);
+  void refuse_text(int status, std::string_view body, std::string_view headers = {});
+  void refuse_error(const Error& error);
+  void fail_connection(int status);
+  HeadOptions head_options() const;
+  CallInfo call_info();
+  bool pending(uint64_t call) const { return phase_ == Phase::kCall && call == call_; }
+  void respond(const Answer& answer);
+  void respond_json(std::string& body);  // may take it
+  void respond_plain(const PlainResponse& response);
+  bool head_only() const { return head_.method == "HEAD"; }
+  Error too_large(size_t size) const;
+
+  // connection_stream.cc
+  void open_stream();
+  void read_stream(std::string_view& in);
+  void deliver();
+  void half_close();
+  void send_on_stream(std::string_view bytes, const std::shared_ptr<const Encoded>* shared);
+  void stream_head(int status, std::string_view type, std::string_view more);
+  void end_stream(const Status& outcome);
+  std::unique_ptr<StreamHandler> close_stream();
+  bool output_full() const { return out_.size() >= kStreamOutputBytesMax; }
+
+  IoThread& io_;
+  const std::shared_ptr<Inbox> inbox_;
+  const std::shared_ptr<const Peer> peer_;
+  const bool tcp_;
+  std::optional<boost::asio::posix::stream_descriptor> socket_;
+  size_t slot_ = 0;
+
+  Phase phase_ = Phase::kHead;
+  bool unsettled_ = false;
+  bool reading_ = false;  // waiting for the socket to be readable
+  bool writing_ = false;  // waiting for it to be writable
+  bool read_eof_ = false;
+  bool closing_ = false;       // after the output
+  bool linger_ = false;        // not before the client has closed, or some time
+  bool input_paused_ = false;  // requests wait in in_ until the output has drained
+  IoThread::Clock::time_point deadline_ = IoThread::Clock::time_point::max();
+  IoThread::Clock::time_point write_deadline_ = IoThread::Clock::time_point::max();
+  std::string in_;  // received, not yet consumed
+  Output out_;
+
+  // The request at hand.
+  RequestHead head_;
+  std::optional<RequestParser> parser_;
+  const Router::Endpoint* endpoint_ = nullptr;
+  bool http_1_1_ = true;
+  bool keep_alive_ = true;
+  std::string body_;
+  bool body_complete_ = false;   // read to its end
+  size_t body_seen_ = 0;         // of it, also when it is not kept
+  size_t body_seen_before_ = 0;  // at the last sweep that found progress
+  std::string refusal_;          // the whole answer, to be sent when the body has been skipped
+  std::string query_;
+  std::string path_;
+  uint64_t call_ = 0;
+  MessagePtr request_;
+  std::optional<IoThread::Clock::time_point> call_deadline_;
+  std::unique_ptr<boost::asio::steady_timer> call_timer_;
+
+  // The stream at hand.
+  std::shared_ptr<Stream> stream_;
+  std::unique_ptr<StreamHandler> handler_;
+  json::Scanner scanner_;
+  std::string stream_in_;
+  bool stream_headed_ = false;  // the head of the answer is out
+  bool half_closed_ = false;    // told to the handler
+  bool skip_body_ = false;      // the rest of the body cannot be understood
+  bool framing_lost_ = false;   // its chunks make no sense
+  bool held_back_ = false;      // messages wait for the handler or the output
+  bool pull_again_ = false;     // when the output has drained
+};
+
+}  // namespace http

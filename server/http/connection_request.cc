@@ -1,0 +1,376 @@
+#include <charconv>
+
+#include "base/check.h"
+#include "http/connection.h"
+#include "http/json_write.h"
+#include "http/path.h"
+#include "http/stream.h"
+
+namespace http {
+namespace {
+
+constexpr std::string_view kGateway = "/v3/";
+constexpr std::string_view kOldGateway = "/v3beta/";
+constexpr std::string_view kPlainText = "text/plain; charset=utf-8";
+constexpr std::string_view kNoSniff = "X-Content-Type-Options: nosniff\r\n";
+constexpr std::string_view kCallHeader = "Grpc-Metadata-Content-Type: application/grpc\r\n";
+
+std::string html_escape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+bool plain_target(std::string_view target) {
+  return target.starts_with('/') && target.find_first_of("%?") == std::string_view::npos;
+}
+
+}  // namespace
+
+// --- Heads
+
+void Connection::begin_request() {
+  head_.clear();
+  parser_.emplace(head_);
+  refusal_.clear();
+  query_.clear();
+  body_seen_ = body_seen_before_ = 0;
+  call_deadline_.reset();
+  ++call_;
+  set_deadline(io_.limits().head_timeout);
+}
+
+void Connection::read_head(std::string_view& in) {
+  if (!parser_) {
+    // Some clients end a body with a line break that its length does not count.
+    while (in.starts_with("\r\n")) in.remove_prefix(2);
+    if (in.empty()) return;
+    begin_request();
+  }
+  switch (parser_->parse_head(in)) {
+    case RequestParser::Result::kMore:
+      return;
+    case RequestParser::Result::kBad:
+      return fail_connection(400);
+    case RequestParser::Result::kHeadTooLarge:
+      return fail_connection(431);
+    case RequestParser::Result::kDone:
+      break;
+  }
+  on_head();
+  // A 100 is for a client that waits before it sends its body.
+  if (phase_ == Phase::kBody || phase_ == Phase::kStream) {
+    if (head_.expects_continue && http_1_1_ && refusal_.empty() && in.empty() && !body_complete_) {
+      out_.tail() += "HTTP/1.1 100 Continue\r\n\r\n";
+    }
+  }
+}
+
+void Connection::on_head() {
+  http_1_1_ = parser_->http_1_1();
+  keep_alive_ = parser_->wants_keep_alive() && !read_eof_ && !io_.stopping();
+  if (head_.foreign_encoding) return fail_connection(501);
+  if (http_1_1_ && !head_.has_host) return fail_connection(400);
+  phase_ = Phase::kBody;
+  body_complete_ = parser_->body_done();
+  set_deadline(io_.limits().body_progress_period);
+  if (head_.expects_other) return fail_connection(417);
+  if (head_.method == "OPTIONS") return refuse_text(200, {});
+
+  // Most paths need no decoding and no cleaning.
+  std::string_view path = head_.target;
+  if (!plain_target(path)) {
+    auto target = parse_target(head_.target);
+    if (!target) return fail_connection(400);
+    path_ = std::move(target->path);
+    query_ = std::move(target->query);
+    path = path_;
+  }
+  if (path.starts_with(kOldGateway)) {
+    path_ = std::string(kGateway) + std::string(path.substr(kOldGateway.size()));
+    path = path_;
+  }
+  std::string clean =
+      path.find("//") != path.npos || path.find("/.") != path.npos ? clean_path(path) : std::string(path);
+  if (clean == "/v3") clean += '/';
+  if (clean != path) {
+    clean = percent_encode_path(clean);
+    const std::string location = "Location: " + clean + (query_.empty() ? "" : "?" + query_) + "\r\n";
+    const bool get = head_.method == "GET" || head_only();
+    HeadOptions options;
+    options.status = 307;
+    options.more = location;
+    if (get) options.content_type = "text/html; charset=utf-8";
+    options.keep_alive = decide_keep_alive(/*discards_body=*/true);
+    options.http_1_1 = http_1_1_;
+    std::string answer;
+    const std::string page = get ? "<a href=\"" + html_escape(clean) + "\">Temporary Redirect</a>.\n\n" : "";
+    io_.responses().text(answer, page, options, head_only());
+    return refuse(std::move(answer));
+  }
+  endpoint_ = io_.shared().router.find_path(path);
+  if (path.starts_with(kGateway)) return on_gateway_head();
+  if (endpoint_ == nullptr) return refuse_text(404, "404 page not found\n", kNoSniff);
+  if (endpoint_->plain->get_only && head_.method != "GET") {
+    return refuse_text(405, "Method Not Allowed\n", "Allow: GET\r\nX-Content-Type-Options: nosniff\r\n");
+  }
+  path_ = std::string(path);
+}
+
+void Connection::on_gateway_head() {
+  if (endpoint_ == nullptr) return refuse_error({Code::kNotFound, "Not Found"});
+  if (head_.method != "POST") return refuse_error({Code::kUnimplemented, "Method Not Allowed"});
+  if (head_.has_grpc_timeout && !read_timeout(head_.grpc_timeout)) {
+    return refuse_error({Code::kInvalidArgument, "invalid grpc-timeout: " + head_.grpc_timeout});
+  }
+  if (endpoint_->stream != nullptr && !endpoint_->stream->single_request) return open_stream();
+  if (const auto length = parser_->declared_length(); length && *length > io_.limits().body_bytes_max()) {
+    return refuse_error(too_large(*length));
+  }
+}
+
+// "10S", "1H", "5m" (minutes are M, milliseconds m); sets call_deadline_.
+bool Connection::read_timeout(std::string_view text) {
+  using std::chrono::nanoseconds;
+  if (text.size() < 2) return false;
+  int64_t amount = 0;
+  const char* end = text.data() + text.size() - 1;
+  if (const auto [stop, error] = std::from_chars(text.data(), end, amount); error != std::errc() || stop != end) {
+    return false;
+  }
+  int64_t unit = 0;
+  switch (text.back()) {
+    case 'H':
+      unit = 3'600'000'000'000;
+      break;
+    case 'M':
+      unit = 60'000'000'000;
+      break;
+    case 'S':
+      unit = 1'000'000'000;
+      break;
+    case 'm':
+      unit = 1'000'000;
+      break;
+    case 'u':
+      unit = 1'000;
+      break;
+    case 'n':
+      unit = 1;
+      break;
+    default:
+      return false;
+  }
+  constexpr int64_t kFar = int64_t{365} * 24 * 3'600'000'000'000;  // a year is as good as for ever
+  amount = amount > kFar / unit ? kFar : amount < -kFar / unit ? -kFar : amount * unit;
+  call_deadline_ = IoThread::Clock::now() + nanoseconds(amount);
+  return true;
+}
+
+// --- Bodies
+
+void Connection::read_body(std::string_view& in) {
+  const bool wanted = refusal_.empty() && endpoint_ != nullptr && endpoint_->plain == nullptr;
+  const size_t limit = io_.limits().body_bytes_max();
+  if (wanted && body_seen_ == 0) {
+    // The usual body is here as a whole: it is parsed where it lies.
+    if (const auto length = parser_->declared_length(); length && in.size() >= *length) {
+      const std::string_view body = in.substr(0, *length);
+      in.remove_prefix(*length);
+      body_seen_ = *length;
+      return complete_body(body);
+    }
+    if (const auto length = parser_->declared_length()) body_.reserve(*length);
+  }
+  const size_t before = in.size();
+  const auto result = parser_->parse_body(in, wanted ? &body_ : nullptr, limit + 1);
+  body_seen_ += before - in.size();
+  if (wanted && body_.size() > limit) return refuse_error(too_large(body_.size()));
+  switch (result) {
+    case RequestParser::Result::kDone:
+      return complete_body(body_);
+    case RequestParser::Result::kMore:
+      break;
+    default:
+      return fail_connection(400);
+  }
+  if (!refusal_.empty() && body_seen_ > kDrainBytesMax) {
+    out_.tail() += refusal_;
+    keep_alive_ = false;
+    finish_request();
+  }
+}
+
+void Connection::complete_body(std::string_view body) {
+  body_complete_ = true;
+  if (!refusal_.empty()) {
+    out_.tail() += refusal_;
+    return finish_request();
+  }
+  if (endpoint_->plain == nullptr) return complete_message(body);
+  phase_ = Phase::kCall;
+  deadline_ = IoThread::Clock::time_point::max();
+  io_.call_ready(shared_from_this());
+}
+
+void Connection::complete_message(std::string_view body) {
+  const Message* prototype = endpoint_->unary ? endpoint_->unary->request : endpoint_->stream->request;
+  request_.reset(prototype->New());
+  const Status parsed = json::parse(body, *request_);
+  phase_ = Phase::kCall;
+  deadline_ = IoThread::Clock::time_point::max();
+  if (!parsed) return respond(fail(parsed.error()));
+  // The message is smaller than its JSON, so most need not be measured.
+  if (body.size() > io_.limits().message_bytes_max()) {
+    if (const size_t size = request_->ByteSizeLong(); size > io_.limits().message_bytes_max()) {
+      return respond(fail(too_large(size)));
+    }
+  }
+  if (endpoint_->stream != nullptr) return open_stream();
+  io_.call_ready(shared_from_this());
+}
+
+Error Connection::too_large(size_t size) const {
+  return {Code::kResourceExhausted, "grpc: received message larger than max (" + std::to_string(size) + " vs. " +
+                                        std::to_string(io_.limits().message_bytes_max()) + ")"};
+}
+
+// --- Refusals: answers that are known before the body is read
+
+// A body that is long, or that the client holds back, is not waited for: the connection is closed after the answer.
+bool Connection::decide_keep_alive(bool discards_body) {
+  if (discards_body && !parser_->body_done()) {
+    const auto length = parser_->declared_length();
+    if (head_.expects_continue || (length && *length > kDrainBytesMax)) keep_alive_ = false;
+  }
+  return keep_alive_;
+}
+
+HeadOptions Connection::head_options() const {
+  HeadOptions options;
+  options.http_1_1 = http_1_1_;
+  options.keep_alive = keep_alive_;
+  return options;
+}
+
+void Connection::refuse(std::string answer) {
+  body_complete_ = parser_->body_done();
+  if (body_complete_ || !keep_alive_) {
+    out_.add(std::move(answer));
+    return finish_request();
+  }
+  body_.clear();
+  refusal_ = std::move(answer);
+}
+
+void Connection::refuse_text(int status, std::string_view body, std::string_view headers) {
+  decide_keep_alive(true);
+  HeadOptions options = head_options();
+  options.status = status;
+  if (!body.empty()) options.content_type = kPlainText;
+  options.more = headers;
+  std::string answer;
+  io_.responses().text(answer, body, options, head_only());
+  refuse(std::move(answer));
+}
+
+void Connection::refuse_error(const Error& error) {
+  decide_keep_alive(true);
+  std::string answer;
+  io_.responses().error(answer, error, head_options(), head_only());
+  refuse(std::move(answer));
+}
+
+// What cannot be understood, or came too slowly: where the next request would begin is not known.
+void Connection::fail_connection(int status) {
+  keep_alive_ = false;
+  HeadOptions options = head_options();
+  options.status = status;
+  options.content_type = kPlainText;
+  const std::string body = std::to_string(status) + " " + std::string(reason_phrase(status));
+  io_.responses().text(out_.tail(), body, options, head_only());
+  parser_.reset();
+  phase_ = Phase::kHead;
+  close_after_output(/*linger=*/true);
+}
+
+// --- Calls
+
+CallInfo Connection::call_info() { return {std::move(head_.token), peer_, io_.index(), call_deadline_}; }
+
+void Connection::run_call() {
+  if (phase_ != Phase::kCall || endpoint_ == nullptr) return;
+  if (endpoint_->plain != nullptr) {
+    return endpoint_->plain->handler({head_.method, std::move(path_), std::move(query_)},
+                                     PlainReply(shared_from_this(), call_));
+  }
+  if (call_deadline_) {
+    if (*call_deadline_ <= IoThread::Clock::now()) return on_call_deadline();
+    set_call_deadline();
+  }
+  endpoint_->unary->handler(UnaryCall{std::move(request_), call_info(), Reply(shared_from_this(), call_)});
+}
+
+void Connection::respond(const Answer& answer) {
+  if (answer) {
+    CHECK(*answer != nullptr, "a good answer has a message");
+    std::string& body = io_.scratch();
+    body.clear();
+    json::append(body, **answer);
+    return respond_json(body);
+  }
+  io_.responses().error(out_.tail(), answer.error(), head_options(), /*without_body=*/false);
+  finish_request();
+}
+
+void Connection::respond_json(std::string& body) {
+  std::string& out = out_.tail();
+  if (http_1_1_ && keep_alive_) {
+    io_.responses().call_head(out, body.size());
+  } else {
+    HeadOptions options = head_options();
+    options.content_type = "application/json";
+    options.more = kCallHeader;
+    options.length = body.size();
+    io_.responses().head(out, options);
+  }
+  if (body.size() < kOutputPieceBytes) {
+    out.append(body);
+  } else {
+    out_.add(std::move(body));
+  }
+  finish_request();
+}
+
+void Connection::respond_plain(const PlainResponse& response) {
+  std::string headers;
+  for (const auto& [name, value] : response.headers) headers.append(name).append(": ").append(value).append("\r\n");
+  HeadOptions options = head_options();
+  options.status = response.status;
+  options.content_type = response.content_type;
+  options.more = headers;
+  io_.responses().text(out_.tail(), response.body, options, head_only());
+  finish_request();
+}
+
+}  // namespace http
