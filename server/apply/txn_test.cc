@@ -211,6 +211,7 @@ TEST(Txn, Compares) {
     EXPECT_EQ(show(read), cases[i].holds ? "@3 yes []" : "@3 no []") << "read only, case " << i;
   }
   EXPECT_EQ(machine.run(txn({mod_is("a", C::EQUAL, 3), version_is("a", C::EQUAL, 9)}, {})), "@3 no []") << "all";
+  EXPECT_EQ(machine.run(txn({version_is("a", C::EQUAL, 9), mod_is("a", C::EQUAL, 3)}, {})), "@3 no []") << "all";
 }
 
 TEST(Txn, RangeComparesHoldForEveryKey) {
@@ -409,6 +410,26 @@ TEST(ReadTxn, AnswersAsThroughTheLog) {
     Status done = read_txn(*machine.mvcc->reader(), request, &response);
     EXPECT_EQ(done ? show(response) : show(done.error()), machine.run(request)) << request.ShortDebugString();
   }
+}
+
+TEST(Limits, ATxnThatCouldChangeTooMuchIsRefusedBeforeItsFirstWrite) {
+  Machine machine;
+  constexpr int64_t kKeys = kChangesMax / 2 + 1;
+  for (int64_t i = 0; i < kKeys;) {
+    std::vector<LogEntry> batch;
+    for (; i < kKeys && batch.size() < 10'000; ++i)
+      batch.push_back(machine.log(machine.command(put(std::to_string(i), ""))));
+    ASSERT_TRUE(machine.applier->apply(batch));
+  }
+  machine.hub.heard.clear();
+  EXPECT_EQ(machine.run(txn({}, {op(put("a", "1")), op(erase("0", "a")), op(erase("0", "a"))})),
+            "error 3: etcdserver: too many operations in txn request");
+  EXPECT_EQ(machine.mvcc->key_count(), kKeys);
+  EXPECT_EQ(machine.hub.heard, "");
+  EXPECT_EQ(machine.run(txn({}, {op(put("a", "1")), op(erase("0", "a"))})),
+            "@" + std::to_string(kKeys + 2) + " yes [put @" + std::to_string(kKeys + 2) + ", delete @" +
+                std::to_string(kKeys + 2) + " deleted " + std::to_string(kKeys) + "]");
+  EXPECT_EQ(machine.mvcc->key_count(), 1);
 }
 
 TEST(Limits, AFullLeaseTakesNoMoreKeys) {
