@@ -1,0 +1,41 @@
+// The data folder: who may use it, whose it is, and which store generation is in force.
+//
+//   <data-dir>/LOCK                     held while the server runs
+//   <data-dir>/CURRENT                  one line: the generation's folder and a checksum
+//   <data-dir>/store/<term>-<index>/    one generation of the store
+//   <data-dir>/wal/ (or --wal-dir)      the Raft log
+//
+// Order of creation: store, CURRENT, log. A folder without a log was never in use, unless its store has applied
+// something.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/world.h"
+#include "member/options.h"
+#include "store/store.h"
+#include "wal/wal.h"
+
+namespace member {
+
+struct DataFolder {
+  std::unique_ptr<FileLock> lock;
+  std::unique_ptr<wal::Wal> wal;
+  wal::WalContents contents;
+  std::unique_ptr<store::Store> store;
+  bool is_new = false;  // the caller bootstraps the store, then calls create_log()
+};
+
+// The ids follow from the URLs and the token, as etcd's do, so that members that start apart agree.
+wal::Identity identity_of(const Options& options);
+
+// Opens what is there and holds log and store against each other. Errors say what to do: kUnavailable (another server
+// uses the folder), kDataLoss (damage), kFailedPrecondition (a newer format; log and store do not belong together).
+Result<DataFolder> open_data_folder(World& world, const Options& options);
+
+// The last step of making a new folder: from now on it is a member's.
+Status create_log(World& world, const Options& options, DataFolder& folder);
+
+}  // namespace member

@@ -1,0 +1,32 @@
+// The member stops when its disk fails it: whoever finds out says so here, once; all stages stand still from then on.
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "base/thread.h"
+
+namespace member {
+
+class Failure {
+ public:
+  // Set before anything runs. Called once, on the thread that found the failure; must not block.
+  std::function<void(const Error&)> on_failure = [](const Error&) {};
+
+  void report(const Error& error) {
+    if (failed_.exchange(true)) return;
+    log_error(
+        "this member stops: what it must remember can no longer be trusted to its disk. Nothing that was "
+        "acknowledged is affected; repair the cause and start it again",
+        {{"error", error.message}});
+    on_failure(error);
+  }
+  bool failed() const { return failed_.load(); }
+
+ private:
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace member
