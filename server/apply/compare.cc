@@ -12,13 +12,13 @@ using etcdserverpb::TxnRequest;
 bool holds(const Compare& compare, std::strong_ordering order) {
   switch (compare.result()) {
     case Compare::EQUAL:
-      return order == 0;
+      return std::is_eq(order);
     case Compare::NOT_EQUAL:
-      return order != 0;
+      return std::is_neq(order);
     case Compare::GREATER:
-      return order > 0;
+      return std::is_gt(order);
     case Compare::LESS:
-      return order < 0;
+      return std::is_lt(order);
     default:
       return true;  // a number that is no CompareResult: etcd lets it pass
   }
