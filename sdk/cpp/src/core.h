@@ -19,6 +19,7 @@
 #include "conclave/call.h"
 #include "conclave/client.h"
 #include "conclave/result.h"
+#include "conclave/session.h"
 #include "endpoints.h"
 #include "firing.h"
 #include "key_space.h"
@@ -27,6 +28,8 @@
 #include "rpc.h"
 
 namespace conclave::inline v1::internal {
+
+class SessionCore;
 
 // Times that tests shorten.
 struct Tuning {
@@ -114,6 +117,8 @@ class Handle {
 struct Access {
   static const std::shared_ptr<Handle>& handle(const Client& client) { return client.handle_; }
   static Core& core(const Client& client) { return *client.handle_->core(); }
+  static const std::shared_ptr<Handle>& handle(const Session& session);
+  static const std::shared_ptr<SessionCore>& session(const Session& session);
   static Client client(std::shared_ptr<Handle> handle) { return Client(std::move(handle)); }
 };
 

@@ -8,7 +8,6 @@ namespace conclave::inline v1::internal {
 
 namespace {
 constexpr std::chrono::milliseconds kBackoffMin{50};
-constexpr std::chrono::milliseconds kBackoffMax{2000};
 constexpr int kDoublingsMax = 6;
 constexpr std::chrono::seconds kSlotLength{5};
 constexpr std::int64_t kRetriesAlways = 10;
@@ -16,7 +15,7 @@ constexpr std::int64_t kCallsPerRetry = 10;
 }  // namespace
 
 std::chrono::milliseconds Backoff::next() {
-  const auto limit = std::min(kBackoffMax, kBackoffMin * (1 << std::min(attempt_, kDoublingsMax)));
+  const auto limit = std::min(max_, kBackoffMin * (1 << std::min(attempt_, kDoublingsMax)));
   ++attempt_;
   return std::chrono::milliseconds(random_below(static_cast<std::uint64_t>(limit.count()) + 1));
 }

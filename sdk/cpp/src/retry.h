@@ -10,13 +10,15 @@
 
 namespace conclave::inline v1::internal {
 
-// 50 ms, doubled to at most 2 s, each time a random part of that ("full jitter").
+// 50 ms, doubled to at most 2 s (or less), each time a random part of that ("full jitter").
 class Backoff {
  public:
+  explicit Backoff(std::chrono::milliseconds max = std::chrono::milliseconds(2000)) : max_(max) {}
   std::chrono::milliseconds next();
   void reset() { attempt_ = 0; }
 
  private:
+  std::chrono::milliseconds max_;
   int attempt_ = 0;
 };
 

@@ -25,7 +25,7 @@ bool is_code(std::int64_t code) { return code >= 1 && code <= 16; }
 }  // namespace
 
 Call::Call(std::shared_ptr<Core> core, Request request, Done done)
-    : core_(std::move(core)), request_(std::move(request)), done_(std::move(done)) {}
+    : core_(std::move(core)), request_(std::move(request)), done_(std::move(done)), backoff_(request_.pause_max) {}
 
 void Call::start() {
   std::unique_lock lock(mutex_);
@@ -39,8 +39,9 @@ void Call::start() {
 // Reads are tried on each member in turn, each with its share of the time left.
 TimePoint Call::attempt_deadline() const {
   const std::size_t members = core_->endpoints().size();
-  if (members == 1) return request_.deadline;
   const auto now = BootClock::now();
+  if (request_.attempt_max < request_.deadline - now) return now + request_.attempt_max;
+  if (members == 1) return request_.deadline;
   const auto left = std::min<std::chrono::nanoseconds>(request_.deadline - now, core_->call_timeout());
   const auto share = std::max<std::chrono::nanoseconds>(left / static_cast<int>(members), kAttemptMin);
   return std::min(request_.deadline, now + share);

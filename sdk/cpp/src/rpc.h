@@ -30,7 +30,11 @@ struct Request {
   std::string body = {};
   Effect effect = Effect::kNone;
   TimePoint deadline = kNever;
-  bool budgeted = true;     // its retries count; those of recipes, which must not give up, do not
+  // For recipes, which must not give up: no attempt longer than this (a dead connection is left), no pause longer than
+  // that between two, and retries that do not count.
+  std::chrono::nanoseconds attempt_max = std::chrono::nanoseconds::max();
+  std::chrono::milliseconds pause_max{2000};
+  bool budgeted = true;
   bool background = false;  // also while the client is closing
 };
 

@@ -45,7 +45,7 @@ class [[nodiscard]] Lock {
   Status unlock(CallOptions call = {});
 
  private:
-  friend struct internal::Access;
+  friend class Mutex;
   class Impl;
   explicit Lock(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
