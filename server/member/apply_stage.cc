@@ -62,7 +62,8 @@ Time ApplyStage::apply_batch() {
   if (std::exchange(full_told_, false)) log_info("the disk of the store has space again: writes go on");
   parts_.commit_seconds.observe(std::chrono::duration<double>(parts_.clock.monotonic() - begin).count());
   // The loop hears first: a client that was answered may ask for its new lease at once.
-  parts_.applied({batch_.back().index, batch_.back().term, std::move(applied->leases)});
+  parts_.applied(
+      {batch_.back().index, batch_.back().term, std::move(applied->leases), std::move(applied->revocations_refused)});
   batch_.clear();
   more_slices_ = true;  // an entry may have begun a compaction
   answer(std::move(applied->outcomes));

@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kEarlyMax = 10'000;
 constexpr size_t kRevocationsPerTick = 1'000;
 constexpr size_t kCheckpointsPerTick = 1'000;
+constexpr Time kRevokeAgain = std::chrono::seconds(3);
 
 conclavepb::Entry& add_command(std::vector<conclavepb::Entry>& commands) {
   conclavepb::Entry& command = commands.emplace_back();
@@ -99,6 +100,11 @@ void LeaseKeeper::applied(const std::vector<apply::LeaseChange>& changes, Time n
         break;
     }
   }
+}
+
+void LeaseKeeper::revocations_refused(const std::vector<int64_t>& ids, Time now) {
+  if (!active()) return;
+  for (const int64_t id : ids) deadlines_.retry(id, now + kRevokeAgain);
 }
 
 std::vector<conclavepb::Entry> LeaseKeeper::due(Time now) {

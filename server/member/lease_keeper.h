@@ -37,6 +37,9 @@ class LeaseKeeper {
   void remaining(int64_t id, Time now, Remaining done);
   void applied(const std::vector<apply::LeaseChange>& changes, Time now);
 
+  // An alarm refused them: they come up again after a while.
+  void revocations_refused(const std::vector<int64_t>& ids, Time now);
+
   // Commands to propose now: revocations of what is over, checkpoints, resets. At most a bounded number a call.
   std::vector<conclavepb::Entry> due(Time now);
   // They could not be proposed: they come up again.

@@ -93,7 +93,10 @@ void Loop::tick(Time now) {
 void Loop::take_applied(Time now) {
   applied_in_.drain(applied_);
   if (applied_.empty()) return;
-  for (const AppliedNote& note : applied_) leases_.applied(note.leases, now);
+  for (const AppliedNote& note : applied_) {
+    leases_.applied(note.leases, now);
+    leases_.revocations_refused(note.revocations_refused, now);
+  }
   applied_index_ = applied_.back().index;
   applied_term_ = applied_.back().term;
   node_.applied(applied_index_);

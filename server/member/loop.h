@@ -25,6 +25,7 @@ struct AppliedNote {
   uint64_t index = 0;
   uint64_t term = 0;
   std::vector<apply::LeaseChange> leases;
+  std::vector<int64_t> revocations_refused;  // of leases that are over: to be tried again
 };
 
 // A look at the Raft core from any thread.

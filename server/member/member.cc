@@ -162,7 +162,9 @@ Status MemberOf::open_parts() {
   TRY_ASSIGN(mvcc_, mvcc::Mvcc::open(*folder_.store, {.cache_bytes = options_.cache_bytes / 3}, attach));
   leases_.commit();
   hub_ = watch::Hub::make(*mvcc_, {.progress_interval = options_.watch_progress_interval});
-  applier_ = std::make_unique<apply::Applier>(apply::Applier::Parts{*folder_.store, *mvcc_, leases_, *hub_});
+  const uint64_t id = (folder_.is_new ? identity_of(options_) : folder_.contents.identity).member_id;
+  applier_ = std::make_unique<apply::Applier>(
+      apply::Applier::Parts{.store = *folder_.store, .mvcc = *mvcc_, .leases = leases_, .hub = *hub_, .member_id = id});
   return {};
 }
 

@@ -1,48 +1,8 @@
-// Power cuts, kills, bit flips and failing disks under a whole member. CONCLAVE_SIM_SEEDS sets how many seeds a test
-// runs (default 60); CONCLAVE_SIM_FIRST the first one. A failing seed is printed; running it alone replays it.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-
-#include "sim/workload.h"
+// Power cuts and kills under a whole member: nothing acknowledged is lost, nothing is half there.
+#include "sim/seeds.h"
 
 namespace sim {
 namespace {
-
-uint64_t setting(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-void expect_no_faults(const Workload& workload) {
-  for (const std::string& fault : workload.faults()) ADD_FAILURE() << fault;
-}
-
-// Runs `body(seed)` for each seed of this run, until one fails.
-template <class Body>
-void for_seeds(uint64_t share, Body body) {
-  const uint64_t first = setting("CONCLAVE_SIM_FIRST", 1);
-  const uint64_t seeds = std::max<uint64_t>(1, setting("CONCLAVE_SIM_SEEDS", 60) / share);
-  for (uint64_t seed = first; seed < first + seeds; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    body(seed);
-    if (testing::Test::HasFailure()) {
-      std::printf("failing seed: %llu\n", static_cast<unsigned long long>(seed));
-      return;
-    }
-  }
-}
-
-bool leads(Simulation& simulation) {
-  return simulation.run_until([&] { return simulation.member().linearizable_now(); }, std::chrono::seconds(20));
-}
-
-void work(Simulation& simulation, Workload& workload, int actions) {
-  for (int i = 0; i < actions && !simulation.failure(); ++i) {
-    if (simulation.random.below(3) == 0) workload.act();
-    simulation.step();
-  }
-}
 
 // Opens after the power came back; the power may go again meanwhile.
 void recover(Simulation& simulation, Workload& workload) {
@@ -51,7 +11,9 @@ void recover(Simulation& simulation, Workload& workload) {
       simulation.disk.cut_power_at(simulation.disk.changes() + simulation.random.below(40));
     const Status opened = simulation.open(default_options());
     if (opened && leads(simulation)) break;
-    ASSERT_TRUE(simulation.disk.power_cut()) << (!opened ? opened.error().message : simulation.failure() ? simulation.failure()->message : "no leader");
+    ASSERT_TRUE(simulation.disk.power_cut()) << (!opened                ? opened.error().message
+                                                 : simulation.failure() ? simulation.failure()->message
+                                                                        : "no leader");
     workload.disconnect();
     simulation.kill();
     simulation.disk.crash(simulation.random);

@@ -4,7 +4,8 @@
 
 namespace sim {
 
-Simulation::Simulation(uint64_t with_seed) : seed(with_seed), random(with_seed), world_{clock, random, disk} {
+Simulation::Simulation(uint64_t with_seed, std::unique_ptr<MemoryDisk> with_disk)
+    : seed(with_seed), random(with_seed), disk_(std::move(with_disk)), disk(*disk_), world_{clock, random, disk} {
   // Disk calls take time, some of them long.
   disk.set_hook([this](const MemoryDisk::Call& call) {
     const bool is_sync = call.operation == MemoryDisk::Operation::kSync;

@@ -28,7 +28,7 @@ class SimClock final : public Clock {
 
 class Simulation {
  public:
-  explicit Simulation(uint64_t seed);
+  explicit Simulation(uint64_t seed, std::unique_ptr<MemoryDisk> disk = std::make_unique<MemoryDisk>());
 
   // Opens the member on what the disk has. An error is the member's own refusal (or the power that went meanwhile).
   Status open(const member::Options& options);
@@ -56,7 +56,12 @@ class Simulation {
   const uint64_t seed;
   SeededRandom random;
   SimClock clock;
-  MemoryDisk disk;
+
+ private:
+  const std::unique_ptr<MemoryDisk> disk_;
+
+ public:
+  MemoryDisk& disk;
 
  private:
   struct Slot {

@@ -27,7 +27,7 @@ void Workload::act() {
     case 0:
       return lease();
     case 1:
-      return sim_.random.below(6) == 0 ? compact() : follow();
+      return compacts && sim_.random.below(6) == 0 ? compact() : follow();
     case 2:
     case 3:
       return follow();
@@ -240,6 +240,10 @@ void Workload::check() {
       fault("lease " + std::to_string(id) + " is gone before its time");
     }
   }
+}
+
+bool Workload::settle() {
+  return sim_.run_until([this] { return sim_.member().state().proposals_waiting == 0; }, std::chrono::seconds(30));
 }
 
 void Workload::check_watch() {

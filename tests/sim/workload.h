@@ -20,6 +20,8 @@ class Workload {
   explicit Workload(Simulation& simulation) : sim_(simulation) {}
   ~Workload() { disconnect(); }
 
+  bool compacts = true;  // sometimes
+
   // Sends one random request (or reads from the watch).
   void act();
   // The connections are gone: to be called before the member is killed or closed.
@@ -28,8 +30,15 @@ class Workload {
   void check();
   // Lets go of all leases and waits until they ended; the last check of a run.
   void check_leases_end();
+  // Waits until every request is answered.
+  bool settle();
   // Waits until the watcher has seen everything, and holds it against the history.
   void check_watch();
+
+  // Revision by revision: key -> value, "" deleted.
+  using Change = std::map<std::string, std::string>;
+  const std::map<int64_t, Change>& history() const { return history_; }
+  const std::map<std::string, std::string>& latest() const { return expected_; }
 
   uint64_t acknowledged() const { return acknowledged_; }
   const std::vector<std::string>& faults() const { return faults_; }
@@ -46,8 +55,6 @@ class Workload {
     bool ended = false;
     std::string key;
   };
-  using Change = std::map<std::string, std::string>;  // of one revision: key -> value, "" deleted
-
   void write();
   void lease();
   void compact();
