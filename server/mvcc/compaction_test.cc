@@ -8,8 +8,8 @@ namespace {
 // "2a" is a row of revision 2, "4-" a tombstone; ordered by id.
 std::string rows(Member& member) {
   std::string text;
-  for (const auto& [id, row] : member.store.state()->rows) {
-    text += std::to_string(revision_of(id).main) + (row.version == 0 ? "-" : row.key) + " ";
+  for (const store::Row& row : member.rows()) {
+    text += std::to_string(revision_of(row.id).main) + (row.version == 0 ? "-" : row.key) + " ";
   }
   return text;
 }
@@ -54,17 +54,36 @@ TEST(Compaction, DropsAtMostRowsMaxInAStep) {
   for (int i = 0; i < 30; ++i) member.put("hot", std::to_string(i));
   for (int i = 0; i < 20; ++i) member.put("k" + std::to_string(i), "");
   for (int i = 0; i < 20; ++i) member.put("k" + std::to_string(i), "");
-  const auto before = static_cast<int64_t>(member.store.state()->rows.size());
+  const auto before = static_cast<int64_t>(member.rows().size());
   member.publish_compaction(member.mvcc().published().revision);
   int64_t left = before;
   for (bool done = false; !done;) {
     done = member.compact_step(7).value();
-    const auto now = static_cast<int64_t>(member.store.state()->rows.size());
+    const auto now = static_cast<int64_t>(member.rows().size());
     EXPECT_LE(left - now, 7);
     left = now;
   }
   EXPECT_EQ(left, before - 29 - 20);
   EXPECT_EQ(member.compact_step(7), true) << "nothing to do: done";
+}
+
+TEST(Compaction, TakesAKeyWithALongHistoryInSlices) {
+  Options options;
+  options.compaction_noted_rows_max = 700;
+  options.compaction_heap_rows_max = 1500;
+  Member member(options, StoreKind::kFake);
+  member.batch([](Writer& writer) {
+    for (int i = 0; i < 5000; ++i) {
+      writer.begin_revision();
+      EXPECT_TRUE(writer.put("hot", "", 0, false));
+      writer.end_revision();
+    }
+  });
+  member.erase("hot");
+  member.put("last", "");
+  EXPECT_GE(member.compact_all(5003, 400), 5001 / 400);
+  EXPECT_EQ(rows(member), "5003last ");
+  EXPECT_EQ(member.put("hot", ""), 5004);
 }
 
 TEST(Compaction, ACrashBetweenSlicesNeverBringsAKeyBack) {
@@ -89,10 +108,10 @@ TEST(Compaction, AFailedCommitLosesNothingAndComesAgain) {
   Member member(0);
   for (int i = 0; i < 6; ++i) member.put("a", std::to_string(i));
   member.publish_compaction(7);
-  member.store.fail_commit = true;
+  member.fail_commit = true;
   EXPECT_EQ(member.compact_step(2), std::nullopt);
   EXPECT_EQ(rows(member), "2a 3a 4a 5a 6a 7a ");
-  member.store.fail_commit = false;
+  member.fail_commit = false;
   while (member.compact_step(2) != true) {
   }
   EXPECT_EQ(rows(member), "7a ");
@@ -124,17 +143,17 @@ TEST(Compaction, SharesATransactionWithABatch) {
     EXPECT_TRUE(writer.put("a", "3", 0, false));
     writer.end_revision();
   });
-  auto txn = member.store.begin();
-  Writer& writer = member.mvcc().begin(**txn);
-  EXPECT_EQ(member.mvcc().compact_step(**txn, 100).value(), true);
+  auto txn = member.begin();
+  Writer& writer = member.mvcc().begin(*txn);
+  EXPECT_EQ(member.mvcc().compact_step(*txn, 100).value(), true);
   writer.begin_revision();
   EXPECT_TRUE(writer.put("a", "4", 0, false));
   writer.end_revision();
-  store::Meta meta = member.store.meta();
+  store::Meta meta = member.store().meta();
   meta.revision = writer.revision();
   meta.content_hash = member.mvcc().content_hash();
-  ASSERT_TRUE((*txn)->set_meta(meta));
-  ASSERT_TRUE((*txn)->commit());
+  ASSERT_TRUE(txn->set_meta(meta));
+  ASSERT_TRUE(txn->commit());
   member.mvcc().publish({.revision = meta.revision, .compacted = 5});
   EXPECT_EQ(rows(member), "5b 6a 7a ");
   EXPECT_EQ(member.keys_at(6), (std::vector<std::string>{"a=3", "b=1"}));

@@ -20,9 +20,8 @@ class FakeStore final : public store::Store {
     store::Meta meta;
   };
 
-  bool fail_commit = false;  // the next ones: kResourceExhausted
-  int fail_put_after = -1;   // that many puts are fine first
-  bool keep_rows = true;     // false: rows are only counted as written, for tests with a million of them
+  int fail_put_after = -1;  // that many puts are fine first
+  bool keep_rows = true;    // false: rows are only counted as written, for tests with a million of them
   // Rows read, for tests that say what needs none.
   int64_t rows_read = 0;
   int64_t values_read = 0;
@@ -113,7 +112,6 @@ class FakeStore final : public store::Store {
       return {};
     }
     Status commit() override {
-      if (store_.fail_commit) return fail(Code::kResourceExhausted, "no space");
       std::lock_guard lock(store_.mutex_);
       store_.state_ = std::make_shared<const State>(std::move(state_));
       return {};

@@ -1,7 +1,5 @@
 #include "mvcc/key_index.h"
 
-#include <absl/container/flat_hash_set.h>
-
 #include <cstring>
 #include <limits>
 #include <new>
@@ -79,17 +77,15 @@ KeyIndex::~KeyIndex() {
 }
 
 bool KeyIndex::find_at(std::string_view key, int64_t revision, Found* found) const {
+  const uint64_t hash = KeyTable<Entry>::hash(key);
   ReadLock lock(lock_);
   if (revision < floor_) return false;
-  const auto at = tree_.find(key);
-  *found = at == tree_.end() ? Found{} : (*at)->at(revision);
+  const Entry* entry = table_.find(key, hash);
+  *found = entry == nullptr ? Found{} : entry->at(revision);
   return true;
 }
 
-KeyIndex::Entry* KeyIndex::find(std::string_view key) const {
-  const auto at = tree_.find(key);
-  return at == tree_.end() ? nullptr : *at;
-}
+KeyIndex::Entry* KeyIndex::find(std::string_view key) const { return table_.find(key, KeyTable<Entry>::hash(key)); }
 
 void KeyIndex::stage_put(std::string_view key, Entry* entry, store::RowId id, const Newest& newest) {
   if (entry != nullptr) {
@@ -105,8 +101,16 @@ void KeyIndex::stage_put(std::string_view key, Entry* entry, store::RowId id, co
   entry->hash_ = newest.hash;
   undo_.push_back({entry, {}, {}, true});
   ++live_;
+  const uint64_t hash = KeyTable<Entry>::hash(key);
   WriteLock lock(lock_);
   tree_.insert(entry);
+  table_.insert(entry, hash);
+}
+
+void KeyIndex::remove(Entry* entry) {
+  tree_.erase(tree_.find(entry->key()));
+  table_.erase(entry, KeyTable<Entry>::hash(entry->key()));
+  Entry::destroy(entry);
 }
 
 void KeyIndex::stage_erase(Entry& entry, store::RowId id) {
@@ -126,19 +130,20 @@ void KeyIndex::stage(Entry* entry, Stamp stamp, const Newest& newest) {
   entry->hash_ = newest.hash;
 }
 
-std::vector<Stamp> KeyIndex::droppable(const Entry& entry, int64_t compacted, size_t max) {
+std::vector<Stamp> KeyIndex::droppable(const Entry& entry, int64_t compacted, store::RowId above, size_t max) {
   // All below the newest revision at or below `compacted` go, and that one too if it is a tombstone. Rows of the
-  // compacted revision itself stay: a watcher may still begin there. They go with the next compaction. The tombstone
-  // goes last: a crash half-way must not bring the key to life.
+  // compacted revision itself stay: a watcher may still begin there. They go with the next compaction.
   std::vector<Stamp> drop;
   const auto stamps = entry.older();
-  for (size_t i = 0; i < stamps.size(); ++i) {
-    if (stamps[i].revision() >= compacted || drop.size() == max) return drop;
-    const Stamp next = i + 1 < stamps.size() ? stamps[i + 1] : entry.head_;
-    if (next.revision() > compacted && !stamps[i].tombstone()) return drop;
-    drop.push_back(stamps[i]);
+  auto at = std::partition_point(stamps.begin(), stamps.end(), [&](Stamp stamp) { return stamp.id() <= above; });
+  for (; at != stamps.end(); ++at) {
+    if (at->revision() >= compacted || drop.size() == max) return drop;
+    const Stamp next = at + 1 != stamps.end() ? at[1] : entry.head_;
+    if (next.revision() > compacted && !at->tombstone()) return drop;
+    drop.push_back(*at);
   }
-  if (entry.head_.tombstone() && entry.head_.revision() < compacted && drop.size() < max) drop.push_back(entry.head_);
+  const Stamp head = entry.head_;
+  if (head.tombstone() && head.id() > above && head.revision() < compacted && drop.size() < max) drop.push_back(head);
   return drop;
 }
 
@@ -149,9 +154,7 @@ void KeyIndex::forget(std::span<const Trim> trims, int64_t compacted) {
     WriteLock lock(lock_);
     floor_ = std::max(floor_, compacted);
     for (const Trim& trim : slice) {
-      if (!trim.entry->forget(trim.up_to)) continue;
-      tree_.erase(tree_.find(trim.entry->key()));
-      Entry::destroy(trim.entry);
+      if (trim.entry->forget(trim.up_to)) remove(trim.entry);
     }
   }
 }
@@ -167,55 +170,49 @@ uint64_t first_bytes(std::string_view bytes) {
   return __builtin_bswap64(value);
 }
 
+size_t common_prefix(std::string_view a, std::string_view b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
 }  // namespace
 
+void KeyIndex::load_row(const store::RowView& row, std::vector<Sortable>* entries) {
+  const Stamp stamp(row.id, row.version == 0);
+  const uint64_t hash = KeyTable<Entry>::hash(row.key);
+  Entry* entry = table_.find(row.key, hash);
+  if (entry != nullptr) {
+    entry->push(stamp);
+  } else {
+    entry = Entry::make(row.key);
+    entry->head_ = stamp;
+    table_.insert(entry, hash);
+    entries->emplace_back(0, entry);
+  }
+  entry->create_revision_ = row.create_revision;
+  entry->version_ = row.version;
+  entry->lease_ = row.lease;
+}
+
 Status KeyIndex::load(store::ReadTxn& txn) {
-  // Rows come in the order of revisions. A hash set finds the earlier rows of a key; the tree is then built from sorted
-  // entries, which takes a third of the time of inserting one by one and leaves its nodes full.
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view key) const { return hash_bytes(key, 0); }
-    size_t operator()(const Entry* entry) const { return hash_bytes(entry->key(), 0); }
-  };
-  struct Equal {
-    using is_transparent = void;
-    bool operator()(const Entry* a, const Entry* b) const { return a == b; }
-    bool operator()(const Entry* a, std::string_view b) const { return a->key() == b; }
-    bool operator()(std::string_view a, const Entry* b) const { return a == b->key(); }
-  };
-  absl::flat_hash_set<Entry*, Hash, Equal> entries;
-  std::string prefix;  // of all keys
+  CHECK(tree_.empty());
+  // Rows come in the order of revisions; the table finds the earlier rows of a key.
+  std::vector<Sortable> entries;
   const Status scanned = txn.scan(0, std::numeric_limits<store::RowId>::max(), true, [&](const store::RowView& row) {
-    const Stamp stamp(row.id, row.version == 0);
-    Entry* entry = nullptr;
-    if (const auto known = entries.find(row.key); known != entries.end()) {
-      entry = *known;
-      entry->push(stamp);
-    } else {
-      if (entries.empty()) prefix = row.key;
-      size_t same = 0;
-      while (same < prefix.size() && same < row.key.size() && prefix[same] == row.key[same]) ++same;
-      prefix.resize(same);
-      entry = Entry::make(row.key);
-      entry->head_ = stamp;
-      entries.insert(entry);
-    }
-    entry->create_revision_ = row.create_revision;
-    entry->version_ = row.version;
-    entry->lease_ = row.lease;
+    load_row(row, &entries);
     return true;
   });
 
-  // The 8 bytes behind the common prefix decide nearly every comparison without touching the entry.
-  std::vector<std::pair<uint64_t, Entry*>> sorted;
-  sorted.reserve(entries.size());
-  for (Entry* entry : entries) sorted.emplace_back(first_bytes(entry->key().substr(prefix.size())), entry);
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+  // The tree is built from sorted entries, which takes a third of the time of inserting one by one and leaves its nodes
+  // full. The 8 bytes behind the prefix of all keys decide nearly every comparison without touching the entries.
+  size_t prefix = entries.empty() ? 0 : entries.front().second->key().size();
+  for (const auto& [first, entry] : entries) {
+    prefix = std::min(prefix, common_prefix(entry->key(), entries.front().second->key()));
+  }
+  for (auto& [first, entry] : entries) first = first_bytes(entry->key().substr(prefix));
+  std::sort(entries.begin(), entries.end(), [](const Sortable& a, const Sortable& b) {
     return a.first != b.first ? a.first < b.first : a.second->key() < b.second->key();
   });
-  WriteLock lock(lock_);
-  CHECK(tree_.empty());
-  for (const auto& [first, entry] : sorted) {
+  for (const auto& [first, entry] : entries) {
     tree_.insert(tree_.end(), entry);
     if (entry->alive()) ++live_;
   }

@@ -26,6 +26,7 @@
 
 #include "base/check.h"
 #include "base/result.h"
+#include "mvcc/key_table.h"
 #include "mvcc/revision.h"
 #include "store/store.h"
 
@@ -117,8 +118,8 @@ class KeyIndex {
   KeyIndex(const KeyIndex&) = delete;
   KeyIndex& operator=(const KeyIndex&) = delete;
 
-  // Fills an empty index from all rows.
-  Status load(store::ReadTxn& txn);
+  // Fills an empty index, which nobody else knows yet, from all rows.
+  Status load(store::ReadTxn& txn) NO_THREAD_SAFETY_ANALYSIS;
 
   // --- any thread; false: `revision` is below what compaction left (see forget)
   bool find_at(std::string_view key, int64_t revision, Found* found) const EXCLUDES(lock_);
@@ -156,8 +157,8 @@ class KeyIndex {
     Entry* entry;
     store::RowId up_to;
   };
-  // The first `max` of what compaction at `compacted` drops of this entry, oldest first.
-  static std::vector<Stamp> droppable(const Entry& entry, int64_t compacted, size_t max);
+  // The first `max` with ids above `above` of what compaction at `compacted` drops of this entry, oldest first.
+  static std::vector<Stamp> droppable(const Entry& entry, int64_t compacted, store::RowId above, size_t max);
   // From here on reads below `compacted` find the revision forgotten.
   void forget(std::span<const Trim> trims, int64_t compacted) EXCLUDES(lock_);
 
@@ -179,13 +180,18 @@ class KeyIndex {
     bool fresh;  // there was no entry
   };
 
+  // An entry with the first bytes of its key that differ from others', to sort by.
+  using Sortable = std::pair<uint64_t, Entry*>;
+  void load_row(const store::RowView& row, std::vector<Sortable>* entries) NO_THREAD_SAFETY_ANALYSIS;
   void stage(Entry* entry, Stamp stamp, const Newest& newest) REQUIRES(lock_);
+  void remove(Entry* entry) REQUIRES(lock_);
 
   mutable RwLock lock_;
-  Tree tree_ GUARDED_BY(lock_);
-  int64_t floor_ GUARDED_BY(lock_) = -1;  // reads below it are refused
-  std::vector<Undo> undo_;                // apply thread
-  int64_t live_ = 0;                      // apply thread; staged included
+  Tree tree_ GUARDED_BY(lock_);              // for ranges
+  KeyTable<Entry> table_ GUARDED_BY(lock_);  // for single keys
+  int64_t floor_ GUARDED_BY(lock_) = -1;     // reads below it are refused
+  std::vector<Undo> undo_;                   // apply thread
+  int64_t live_ = 0;                         // apply thread; staged included
   std::atomic<int64_t> live_published_ = 0;
 };
 
@@ -232,8 +238,7 @@ void KeyIndex::undo(Visit&& staged) {
       staged(entry.head().id());
       live_ += (!undo.fresh && !undo.head.tombstone() ? 1 : 0) - (entry.alive() ? 1 : 0);
       if (undo.fresh) {
-        tree_.erase(tree_.find(entry.key()));
-        Entry::destroy(&entry);
+        remove(&entry);
         continue;
       }
       entry.pop();

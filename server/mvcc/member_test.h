@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_disk.h"
 #include "mvcc/fake_store_test.h"
 #include "mvcc/mvcc.h"
 
@@ -18,21 +19,38 @@ inline std::string range_end_of_prefix(std::string prefix) {
   return prefix;
 }
 
+enum class StoreKind { kFake, kReal };  // the real one over a disk in memory
+
 class Member {
  public:
-  explicit Member(uint64_t cache_bytes = 1 << 20) : options_{.cache_bytes = cache_bytes} { reopen(); }
+  explicit Member(uint64_t cache_bytes = 1 << 20) : Member(cached(cache_bytes), StoreKind::kFake) {}
+  Member(const Options& options, StoreKind kind) : options_(options), kind_(kind) {
+    EXPECT_TRUE(disk_.create_directory("/store"));
+    if (kind == StoreKind::kFake) store_ = std::make_unique<FakeStore>();
+    reopen();
+  }
 
-  FakeStore store;
   Mvcc& mvcc() { return *mvcc_; }
+  store::Store& store() { return *store_; }
+  FakeStore& fake() { return dynamic_cast<FakeStore&>(*store_); }
+  bool fail_commit = false;  // the transaction is given up instead
 
-  void reopen(uint64_t cache_bytes) {
-    options_.cache_bytes = cache_bytes;
+  void reopen(const Options& options) {
+    options_ = options;
     reopen();
   }
   void reopen() {
     mvcc_.reset();
+    if (kind_ == StoreKind::kReal) {
+      store_.reset();
+      store::Options options;
+      options.directory = "/store";
+      auto opened = store::Store::open(disk_, options, std::nullopt);
+      ASSERT_TRUE(opened) << opened.error().message;
+      store_ = std::move(*opened);
+    }
     keys_with_lease.clear();
-    auto opened = Mvcc::open(store, options_,
+    auto opened = Mvcc::open(*store_, options_,
                              [this](std::string_view key, int64_t lease) { keys_with_lease.emplace_back(key, lease); });
     ASSERT_TRUE(opened) << opened.error().message;
     mvcc_ = std::move(*opened);
@@ -42,20 +60,17 @@ class Member {
   // One batch: `work` stages, then meta, commit, publish. False: the commit failed and all was rolled back.
   template <class Work>
   bool batch(Work&& work, int64_t compact = -1) {
-    auto txn = store.begin();
-    Writer& writer = mvcc_->begin(**txn);
+    auto txn = begin();
+    Writer& writer = mvcc_->begin(*txn);
     work(writer);
     if (compact >= 0) writer.set_compacted(compact);
-    store::Meta meta = store.meta();
+    store::Meta meta = store_->meta();
     ++meta.applied_index;
     meta.revision = writer.revision();
     meta.compacted = writer.compacted();
     meta.content_hash = mvcc_->content_hash();
-    EXPECT_TRUE((*txn)->set_meta(meta));
-    if (!(*txn)->commit()) {
-      mvcc_->rollback();
-      return false;
-    }
+    EXPECT_TRUE(txn->set_meta(meta));
+    if (!commit(std::move(txn))) return false;
     mvcc_->publish({meta.revision, meta.compacted, meta.applied_index, 1});
     return true;
   }
@@ -81,17 +96,16 @@ class Member {
   }
   // One slice in a transaction of its own. nullopt: its commit failed.
   std::optional<bool> compact_step(int rows_max) {
-    auto txn = store.begin();
-    const auto done = mvcc_->compact_step(**txn, rows_max);
+    auto txn = begin();
+    const auto done = mvcc_->compact_step(*txn, rows_max);
     EXPECT_TRUE(done);
     if (*done) {
-      store::Meta meta = store.meta();
+      store::Meta meta = store_->meta();
       meta.compaction_finished = meta.compacted;
-      EXPECT_TRUE((*txn)->set_meta(meta));
+      EXPECT_TRUE(txn->set_meta(meta));
     }
-    if ((*txn)->commit()) return *done;
-    mvcc_->rollback();
-    return std::nullopt;
+    if (!commit(std::move(txn))) return std::nullopt;
+    return *done;
   }
   int compact_all(int64_t revision, int rows_max = 100) {
     publish_compaction(revision);
@@ -100,6 +114,32 @@ class Member {
     return steps;
   }
 
+  std::unique_ptr<store::WriteTxn> begin() {
+    auto txn = store_->begin();
+    EXPECT_TRUE(txn) << txn.error().message;
+    return std::move(*txn);
+  }
+  bool commit(std::unique_ptr<store::WriteTxn> txn) {
+    if (!fail_commit) {
+      const Status status = txn->commit();
+      EXPECT_TRUE(status) << status.error().message;
+      if (status) return true;
+    }
+    txn.reset();
+    mvcc_->rollback();
+    return false;
+  }
+
+  std::vector<store::Row> rows() {
+    std::vector<store::Row> rows;
+    auto view = store_->read();
+    EXPECT_TRUE(view) << view.error().message;
+    EXPECT_TRUE((*view)->scan(0, INT64_MAX, true, [&](const store::RowView& row) {
+      rows.push_back({row.id, Bytes(row.key), row.create_revision, row.version, row.lease, {}});
+      return true;
+    }));
+    return rows;
+  }
   std::vector<std::string> keys_at(int64_t revision) {
     etcdserverpb::RangeRequest request;
     etcdserverpb::RangeResponse response;
@@ -114,7 +154,16 @@ class Member {
   }
 
  private:
+  static Options cached(uint64_t cache_bytes) {
+    Options options;
+    options.cache_bytes = cache_bytes;
+    return options;
+  }
+
   Options options_;
+  const StoreKind kind_;
+  MemoryDisk disk_;
+  std::unique_ptr<store::Store> store_;
   std::unique_ptr<Mvcc> mvcc_;
 };
 

@@ -137,15 +137,24 @@ bool same(const KeyValuePtr& kv, const KeyValue* model) {
          kv->mod_revision == model->mod_revision && kv->version == model->version && kv->lease == model->lease;
 }
 
-class RandomWork : public testing::TestWithParam<uint64_t> {
+class RandomWork : public testing::TestWithParam<std::tuple<StoreKind, uint64_t>> {
  protected:
-  RandomWork() : random_(GetParam()), member_(random_cache()) {}
+  RandomWork() : random_(seed()), member_(random_options(), std::get<0>(GetParam())) {}
+
+  static uint64_t seed() { return std::get<1>(GetParam()); }
 
   int64_t below(int64_t end) { return std::uniform_int_distribution<int64_t>(0, end - 1)(random_); }
   bool one_in(int64_t n) { return below(n) == 0; }
-  uint64_t random_cache() {
-    constexpr uint64_t kSizes[] = {0, 16 * 1024, 1 << 20};
-    return kSizes[below(3)];
+  Options random_options() {
+    constexpr uint64_t kCaches[] = {0, 16 * 1024, 1 << 20};
+    Options options;
+    options.cache_bytes = kCaches[below(3)];
+    if (one_in(2)) {
+      options.compaction_visited_keys_max = static_cast<int>(1 + below(8));
+      options.compaction_noted_rows_max = static_cast<size_t>(1 + below(8));
+      options.compaction_heap_rows_max = static_cast<size_t>(1 + below(12));
+    }
+    return options;
   }
   std::string key() {
     static const std::string kKeys[] = {"a", "aa", "ab",   "b",        "b/1", "b/2", "b/3", "c", std::string("c\0", 2),
@@ -267,7 +276,7 @@ class RandomWork : public testing::TestWithParam<uint64_t> {
 
   void batch() {
     Model model = model_;
-    member_.store.fail_commit = one_in(8);
+    member_.fail_commit = one_in(8);
     const int64_t revisions = below(4);
     const auto bystander = member_.mvcc().reader();
     const bool committed = member_.batch([&](Writer& writer) {
@@ -291,8 +300,8 @@ class RandomWork : public testing::TestWithParam<uint64_t> {
       // What is staged is not there for readers.
       ASSERT_NO_FATAL_FAILURE(check_range(*bystander, model_));
     });
-    ASSERT_EQ(committed, !member_.store.fail_commit);
-    member_.store.fail_commit = false;
+    ASSERT_EQ(committed, !member_.fail_commit);
+    member_.fail_commit = false;
     if (committed) model_ = model;
     ASSERT_EQ(member_.mvcc().content_hash(), model_.hash());
     ASSERT_EQ(member_.mvcc().key_count(),
@@ -307,16 +316,16 @@ class RandomWork : public testing::TestWithParam<uint64_t> {
       model_.compacted = at;
       finished_ = false;
     }
-    member_.store.fail_commit = one_in(5);
+    member_.fail_commit = one_in(5);
     if (const auto done = member_.compact_step(static_cast<int>(1 + below(6)))) {
       if (*done && !finished_) {
         std::set<store::RowId> rows;
-        for (const auto& [id, row] : member_.store.state()->rows) rows.insert(id);
+        for (const store::Row& row : member_.rows()) rows.insert(row.id);
         ASSERT_EQ(rows, model_.rows_left(model_.compacted));
       }
       finished_ = finished_ || *done;
     }
-    member_.store.fail_commit = false;
+    member_.fail_commit = false;
   }
 
   void check_history() {
@@ -357,7 +366,7 @@ class RandomWork : public testing::TestWithParam<uint64_t> {
   }
 
   void reopen() {
-    member_.reopen(random_cache());
+    member_.reopen(random_options());
     ASSERT_EQ(member_.mvcc().published().revision, model_.revision);
     ASSERT_EQ(member_.mvcc().published().compacted, model_.compacted);
     std::vector<std::pair<std::string, int64_t>> leased;
@@ -375,7 +384,7 @@ class RandomWork : public testing::TestWithParam<uint64_t> {
 
 TEST_P(RandomWork, MatchesTheModel) {
   for (int step = 0; step < 250; ++step) {
-    SCOPED_TRACE("seed " + std::to_string(GetParam()) + " step " + std::to_string(step));
+    SCOPED_TRACE("seed " + std::to_string(seed()) + " step " + std::to_string(step));
     ASSERT_NO_FATAL_FAILURE(batch());
     ASSERT_NO_FATAL_FAILURE(compact());
     if (one_in(25)) {
@@ -403,7 +412,10 @@ TEST_P(RandomWork, MatchesTheModel) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomWork, testing::Range<uint64_t>(1, 41));
+INSTANTIATE_TEST_SUITE_P(Fake, RandomWork,
+                         testing::Combine(testing::Values(StoreKind::kFake), testing::Range<uint64_t>(1, 41)));
+INSTANTIATE_TEST_SUITE_P(Real, RandomWork,
+                         testing::Combine(testing::Values(StoreKind::kReal), testing::Range<uint64_t>(101, 121)));
 
 }  // namespace
 }  // namespace mvcc

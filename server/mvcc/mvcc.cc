@@ -12,7 +12,7 @@ class StoredMvcc final : public Mvcc {
   StoredMvcc(store::Store& store, const Options& options)
       : parts_(store, options.cache_bytes),
         writer_(parts_, store.meta().content_hash),
-        compactor_(parts_, store.meta().compaction_finished) {}
+        compactor_(parts_, options, store.meta().compaction_finished) {}
 
   Status load(const std::function<void(std::string_view key, int64_t lease)>& on_key) {
     const store::Meta& meta = parts_.store.meta();

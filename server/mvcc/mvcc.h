@@ -32,6 +32,11 @@ class ValueCache;  // latest values, bounded (mvcc/value_cache.h)
 
 struct Options {
   uint64_t cache_bytes = 32ULL << 20;  // of the value cache
+  // Compaction: what one step looks at and notes for deletion (some 300 us), and what is noted at a time (16 bytes
+  // each).
+  int compaction_visited_keys_max = 4096;
+  size_t compaction_noted_rows_max = 4096;
+  size_t compaction_heap_rows_max = 500'000;
 };
 
 // Texts that clients match on.

@@ -53,7 +53,7 @@ TEST(Writer, RefusesMoreWritesThanARevisionHasRoomFor) {
   Member member(0);
   member.put("x1", "");
   member.put("x2", "");
-  member.store.keep_rows = false;
+  member.fake().keep_rows = false;
   member.write([&](Writer& writer) {
     for (int64_t i = 0; i < kSubMax; ++i) ASSERT_TRUE(writer.put("k", "", 0, false));
     // One place is left; two keys do not fit, and then neither is gone.
@@ -74,15 +74,15 @@ TEST(Writer, FailedRowIsRolledBackWithItsBatch) {
   Member member;
   for (const char* key : {"a", "b", "c"}) member.put(key, key);
   const uint64_t hash = member.mvcc().content_hash();
-  auto txn = member.store.begin();
-  Writer& writer = member.mvcc().begin(**txn);
+  auto txn = member.begin();
+  Writer& writer = member.mvcc().begin(*txn);
   writer.begin_revision();
-  member.store.fail_put_after = 2;
+  member.fake().fail_put_after = 2;
   const auto erased = writer.erase("a", "z", nullptr, nullptr);
   ASSERT_FALSE(erased);
   EXPECT_EQ(erased.error().code, Code::kResourceExhausted);
   member.mvcc().rollback();
-  member.store.fail_put_after = -1;
+  member.fake().fail_put_after = -1;
   EXPECT_EQ(member.mvcc().content_hash(), hash);
   EXPECT_EQ(member.keys_at(0), (Strings{"a=a", "b=b", "c=c"}));
   EXPECT_EQ(member.erase("a", "z"), 5);
@@ -92,9 +92,9 @@ TEST(Writer, FailedRowIsRolledBackWithItsBatch) {
 
 TEST(Writer, RolledBackContentIsNotServedUnderItsReusedRevision) {
   Member member;
-  member.store.fail_commit = true;
+  member.fail_commit = true;
   member.put("a", "never");
-  member.store.fail_commit = false;
+  member.fail_commit = false;
   EXPECT_EQ(member.mvcc().published().revision, 1);
   EXPECT_EQ(member.keys_at(0), Strings{});
   EXPECT_EQ(member.put("b", "real"), 2);
@@ -111,7 +111,7 @@ TEST(Writer, SeesACompactionOfItsOwnBatch) {
   request.set_key("a");
   request.set_revision(2);
   etcdserverpb::RangeResponse response;
-  member.store.fail_commit = true;
+  member.fail_commit = true;
   for (int attempt = 0; attempt < 2; ++attempt) {
     member.batch([&](Writer& writer) {
       EXPECT_TRUE(writer.range(request, &response)) << "a rollback forgets it";
@@ -121,7 +121,7 @@ TEST(Writer, SeesACompactionOfItsOwnBatch) {
       EXPECT_EQ(status.error(), (Error{Code::kOutOfRange, kErrorCompacted}));
     });
     EXPECT_EQ(member.mvcc().published().compacted, attempt == 0 ? -1 : 3);
-    member.store.fail_commit = false;
+    member.fail_commit = false;
   }
 }
 
@@ -162,15 +162,15 @@ TEST(Reader, StaysAtItsStepWhileOthersArePublished) {
 TEST(Reader, CommittedButUnpublishedIsInvisible) {
   Member member(0);
   member.put("a", "old");
-  auto txn = member.store.begin();
-  Writer& writer = member.mvcc().begin(**txn);
+  auto txn = member.begin();
+  Writer& writer = member.mvcc().begin(*txn);
   writer.begin_revision();
   ASSERT_TRUE(writer.put("a", "new", 0, false));
   writer.end_revision();
-  store::Meta meta = member.store.meta();
+  store::Meta meta = member.store().meta();
   meta.revision = 3;
-  ASSERT_TRUE((*txn)->set_meta(meta));
-  ASSERT_TRUE((*txn)->commit());
+  ASSERT_TRUE(txn->set_meta(meta));
+  ASSERT_TRUE(txn->commit());
   const auto reader = member.mvcc().reader();
   EXPECT_EQ(value_of(reader->get("a", 0)), "old");
   ASSERT_TRUE(reader->history(
@@ -241,7 +241,7 @@ TEST(Reader, HistoryBeginsAtTheCompactedRevision) {
 TEST(Reader, RowMissingForNoReasonIsDataLoss) {
   Member member(0);
   for (const char* key : {"a", "b", "c"}) member.put(key, key);
-  member.store.lose_row(row_id({3, 0}));
+  member.fake().lose_row(row_id({3, 0}));
   const auto kv = member.mvcc().reader()->get("b", 0);
   ASSERT_FALSE(kv);
   EXPECT_EQ(kv.error().code, Code::kDataLoss);
@@ -253,15 +253,15 @@ TEST(Reader, WhatWasWrittenOrReadIsServedWithoutTheStore) {
   Member member;
   member.put("a", "1");
   member.put("a", "2");
-  member.store.rows_read = 0;
+  member.fake().rows_read = 0;
   EXPECT_EQ(value_of(member.mvcc().reader()->get("a", 0)), "2");
-  EXPECT_EQ(member.store.rows_read, 0);
+  EXPECT_EQ(member.fake().rows_read, 0);
   member.reopen();
-  member.store.rows_read = 0;
+  member.fake().rows_read = 0;
   EXPECT_EQ(value_of(member.mvcc().reader()->get("a", 0)), "2");
-  EXPECT_EQ(member.store.rows_read, 1);
+  EXPECT_EQ(member.fake().rows_read, 1);
   EXPECT_EQ(value_of(member.mvcc().reader()->get("a", 0)), "2");
-  EXPECT_EQ(member.store.rows_read, 1);
+  EXPECT_EQ(member.fake().rows_read, 1);
 }
 
 TEST(ContentHash, IsPinned) {

@@ -156,9 +156,9 @@ TEST(Range, KeysOnlyKeepsTheRestOfTheHeadAndReadsNoValue) {
   request.set_range_end("z");
   request.set_keys_only(true);
   RangeResponse response;
-  member.store.rows_read = member.store.values_read = 0;
+  member.fake().rows_read = member.fake().values_read = 0;
   ASSERT_TRUE(member.mvcc().reader()->range(request, &response));
-  EXPECT_EQ(member.store.rows_read, 0);
+  EXPECT_EQ(member.fake().rows_read, 0);
   ASSERT_EQ(response.kvs_size(), 2);
   EXPECT_EQ(response.kvs(0).lease(), 7);
   EXPECT_EQ(response.kvs(0).version(), 2);
@@ -170,13 +170,13 @@ TEST(Range, KeysOnlyKeepsTheRestOfTheHeadAndReadsNoValue) {
   ASSERT_EQ(response.kvs_size(), 1);
   EXPECT_EQ(response.kvs(0).lease(), 9);
   EXPECT_EQ(response.kvs(0).version(), 1);
-  EXPECT_EQ(member.store.rows_read, 1);
-  EXPECT_EQ(member.store.values_read, 0);
+  EXPECT_EQ(member.fake().rows_read, 1);
+  EXPECT_EQ(member.fake().values_read, 0);
 
   request.set_keys_only(false);
   request.set_count_only(true);
   ASSERT_TRUE(member.mvcc().reader()->range(request, &response));
-  EXPECT_EQ(member.store.rows_read, 1);
+  EXPECT_EQ(member.fake().rows_read, 1);
 }
 
 TEST(Range, IsOneStateAcrossSlicesOfTheIndex) {

@@ -25,7 +25,7 @@ void write(Member& member, std::mt19937_64& random) {
     ASSERT_TRUE(writer.put(key, value_at(key, revision), 0, false));
   };
   for (int i = 0; i < kBatches; ++i) {
-    member.store.fail_commit = random() % 16 == 0;
+    member.fail_commit = random() % 16 == 0;
     member.batch([&](Writer& writer) {
       for (uint64_t n = 1 + random() % 3; n > 0; --n) {
         writer.begin_revision();
@@ -41,10 +41,10 @@ void write(Member& member, std::mt19937_64& random) {
     });
     const Published now = member.mvcc().published();
     if (i % 10 == 9 && now.revision - kKeep > std::max<int64_t>(1, now.compacted)) {
-      member.store.fail_commit = false;
+      member.fail_commit = false;
       member.publish_compaction(now.revision - kKeep);
     }
-    member.store.fail_commit = random() % 16 == 0;
+    member.fail_commit = random() % 16 == 0;
     member.compact_step(12);
   }
 }
@@ -114,9 +114,14 @@ void read_once(Mvcc& mvcc, std::mt19937_64& random, int64_t* seen) {
   }
 }
 
-TEST(Stress, ReadersSeeOneRevisionWholeUnderWritesAndCompaction) {
+class Stress : public testing::TestWithParam<StoreKind> {};
+INSTANTIATE_TEST_SUITE_P(Stores, Stress, testing::Values(StoreKind::kFake, StoreKind::kReal));
+
+TEST_P(Stress, ReadersSeeOneRevisionWholeUnderWritesAndCompaction) {
   for (const uint64_t cache_bytes : {uint64_t{0}, uint64_t{96} << 10}) {
-    Member member(cache_bytes);
+    Options options;
+    options.cache_bytes = cache_bytes;
+    Member member(options, GetParam());
     std::atomic<bool> done = false;
     std::vector<std::thread> readers;
     std::atomic<int64_t> reads = 0;
