@@ -87,17 +87,18 @@ Result<TxnResult> decode_txn(const Json& answer, const KeySpace& keys) {
   result.succeeded = answer["succeeded"].boolean();
   result.revision = header_revision(answer);
   for (const Json& item : answer["responses"].items()) {
+    auto& value = result.results.emplace_back().value;  // filled in place: GCC 12 suspects a move of it
     if (item.has("response_range")) {
-      result.results.push_back({decode_range(item["response_range"], keys)});
+      value.emplace<RangeResult>(decode_range(item["response_range"], keys));
     } else if (item.has("response_put")) {
-      result.results.push_back({decode_put(item["response_put"], keys)});
+      value.emplace<PutResult>(decode_put(item["response_put"], keys));
     } else if (item.has("response_delete_range")) {
-      result.results.push_back({decode_delete(item["response_delete_range"], keys)});
+      value.emplace<DeleteResult>(decode_delete(item["response_delete_range"], keys));
     } else if (item.has("response_txn")) {
       auto inner = decode_txn(item["response_txn"], keys);
       if (!inner) return inner;
       inner->revision = result.revision;  // a nested answer carries none
-      result.results.push_back({std::move(*inner)});
+      value.emplace<TxnResult>(std::move(*inner));
     } else {
       return fail(Code::kInternal, "the server's answer to the transaction is not understood",
                   Outcome::kMayHaveHappened);
