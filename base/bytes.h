@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-using Bytes = std::string;                  // owned bytes: keys, values, records
+using Bytes = std::string;  // owned bytes: keys, values, records
 using BytesView = std::span<const std::byte>;
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "formats are little-endian and are copied as they are");
@@ -16,9 +16,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "formats are little-end
 inline BytesView as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
-inline std::string_view as_text(BytesView bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+inline std::string_view as_text(BytesView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 template <class Integer>
 void append_integer(std::string& out, Integer value) {

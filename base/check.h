@@ -1,5 +1,5 @@
-// CHECK(condition, "text", values...): "we broke". On in release; prints the place, the condition and the values, aborts.
-// Never for what the outside world can cause: that is a Result.
+// CHECK(condition, "text", values...): "we broke". On in release; prints the place, the condition and the values,
+// aborts. Never for what the outside world can cause: that is a Result.
 #pragma once
 
 #include <sstream>
@@ -14,8 +14,8 @@ std::string check_values(const Values&... values) {
   return out.str();
 }
 
-#define CHECK(condition, ...)                                                                               \
-  do {                                                                                                      \
-    if (!(condition)) [[unlikely]]                                                                          \
-      check_failed(__FILE__, __LINE__, #condition, check_values(__VA_ARGS__));                              \
+#define CHECK(condition, ...)                                                  \
+  do {                                                                         \
+    if (!(condition)) [[unlikely]]                                             \
+      check_failed(__FILE__, __LINE__, #condition, check_values(__VA_ARGS__)); \
   } while (false)

@@ -43,12 +43,12 @@ class Disk {
  public:
   virtual ~Disk() = default;
   virtual Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) = 0;
-  virtual Status remove(const std::string& path) = 0;                            // a file
-  virtual Status rename(const std::string& from, const std::string& to) = 0;     // replaces `to`
-  virtual Status create_directory(const std::string& path) = 0;                  // 0700, with parents; fine if there
-  virtual Status remove_directory(const std::string& path) = 0;                  // and what is in it
+  virtual Status remove(const std::string& path) = 0;                         // a file
+  virtual Status rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
+  virtual Status create_directory(const std::string& path) = 0;               // 0700, with parents; fine if there
+  virtual Status remove_directory(const std::string& path) = 0;               // and what is in it
   virtual Status sync_directory(const std::string& path) = 0;  // makes creations, renames and removals in it durable
-  virtual Result<std::vector<std::string>> list(const std::string& path) = 0;    // names, sorted, without . and ..
+  virtual Result<std::vector<std::string>> list(const std::string& path) = 0;  // names, sorted, without . and ..
   virtual Result<bool> exists(const std::string& path) = 0;
   // kUnavailable when another process (or another lock of this one) holds it.
   virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;

@@ -20,8 +20,8 @@ struct LogEntry {
   std::shared_ptr<const Bytes> data = std::make_shared<const Bytes>();
 };
 
-// What a member must remember over a crash besides its entries (Raft paper, figure 2), and its commit index, which lets a
-// restarted member know which entries were decided.
+// What a member must remember over a crash besides its entries (Raft paper, figure 2), and its commit index, which lets
+// a restarted member know which entries were decided.
 struct HardState {
   uint64_t term = 0;
   uint64_t vote = 0;

@@ -28,8 +28,8 @@ enum class Code : uint8_t {
   kUnauthenticated = 16,
 };
 
-// Made once, complete, where the fault is found; layers above pass it on and do not re-word it. `message` is etcd's exact
-// text wherever a client may match on it.
+// Made once, complete, where the fault is found; layers above pass it on and do not re-word it. `message` is etcd's
+// exact text wherever a client may match on it.
 struct Error {
   Code code = Code::kUnknown;
   std::string message;
@@ -53,14 +53,14 @@ inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(st
 // TRY_ASSIGN(auto x, expr): the same, else declares `x` from the value.
 #define CONCLAVE_CONCAT_(a, b) a##b
 #define CONCLAVE_CONCAT(a, b) CONCLAVE_CONCAT_(a, b)
-#define TRY(expr)                                                         \
-  do {                                                                    \
-    if (auto try_result = (expr); !try_result) {                          \
-      return tl::unexpected<Error>(std::move(try_result.error()));        \
-    }                                                                     \
+#define TRY(expr)                                                  \
+  do {                                                             \
+    if (auto try_result = (expr); !try_result) {                   \
+      return tl::unexpected<Error>(std::move(try_result.error())); \
+    }                                                              \
   } while (false)
 #define TRY_ASSIGN(declaration, expr) TRY_ASSIGN_(CONCLAVE_CONCAT(try_value_, __LINE__), declaration, expr)
-#define TRY_ASSIGN_(temporary, declaration, expr)                         \
-  auto temporary = (expr);                                                \
+#define TRY_ASSIGN_(temporary, declaration, expr)                             \
+  auto temporary = (expr);                                                    \
   if (!temporary) return tl::unexpected<Error>(std::move(temporary.error())); \
   declaration = std::move(*temporary)

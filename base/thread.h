@@ -1,5 +1,5 @@
-// std::mutex and friends with clang's thread-safety annotations (-Wthread-safety), and a reader-writer lock that prefers
-// its writer. A mutex is the exception here: most objects belong to one thread, named in their header.
+// std::mutex and friends with clang's thread-safety annotations (-Wthread-safety), and a reader-writer lock that
+// prefers its writer. A mutex is the exception here: most objects belong to one thread, named in their header.
 #pragma once
 
 #include <pthread.h>
