@@ -82,10 +82,14 @@ Result<Mark> SqliteStore::run_checkpoint() {
     const int code = sqlite3_wal_checkpoint_v2(copier_->handle(), "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
     if (code != SQLITE_OK && (code & 0xff) != SQLITE_BUSY) return fail(copier_->error_of(code));
     if (code == SQLITE_OK && copied_up_to_the_pin(copied)) {
-      TRY(vfs_->sync_database());  // SQLite syncs it only when it has copied the whole -wal
       MutexLock lock(commit_mutex_);
       note_index();
-      mark_->done = true;
+      // Of a page that was committed again behind the pin SQLite copies nothing, as the frame that counts is in the
+      // -wal anyway. So the database stands for itself only when the pin was at the end of the log.
+      if (frames == copied) {
+        TRY(vfs_->sync_database());
+        mark_->done = true;
+      }
       return *mark_;
     }
     for (int mark = 0; mark < SharedMemory::kReadMarks; ++mark) {

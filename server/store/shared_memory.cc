@@ -84,6 +84,11 @@ void SharedMemory::wait_for_unlock(std::chrono::microseconds limit) {
   --waiting_;
 }
 
+void SharedMemory::back_off(std::chrono::microseconds time) {
+  MutexLock lock(mutex_);
+  never_.wait_for(mutex_, time, [] { return false; });
+}
+
 bool SharedMemory::wait_until_unread(int first, int last, const Held& except, std::chrono::milliseconds limit) {
   MutexLock lock(mutex_);
   ++waiting_;

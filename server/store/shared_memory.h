@@ -33,6 +33,8 @@ class SharedMemory {
   void barrier() EXCLUDES(mutex_);
   // Returns when some lock was let go, or after `limit`.
   void wait_for_unlock(std::chrono::microseconds limit) EXCLUDES(mutex_);
+  // SQLite's back-off when it loses a race for a lock: lasts its whole time, because the number of attempts is limited.
+  void back_off(std::chrono::microseconds time) EXCLUDES(mutex_);
   // True once nobody but `except` holds one of the read locks `first`..`last` shared.
   bool wait_until_unread(int first, int last, const Held& except, std::chrono::milliseconds limit) EXCLUDES(mutex_);
 
@@ -52,6 +54,7 @@ class SharedMemory {
   bool conflicts(int first, int count, bool exclusive, const Held& held) const REQUIRES(mutex_);
   mutable Mutex mutex_;
   Condition released_;
+  Condition never_;
   int waiting_ GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<char[]>> regions_ GUARDED_BY(mutex_);
   std::array<int, kLocks> shared_ GUARDED_BY(mutex_) = {};

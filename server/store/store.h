@@ -68,9 +68,9 @@ struct Options {
   int readers_max = 8;                   // connections kept for ReadTxns; more wait
 };
 
-// Where a checkpoint stands, for the Raft log: frames up to `frames` of the -wal that carries these salts are in the
-// store's applied index `applied`; `done`: they are also all in the database file, synced. Opening with a mark that the
-// files contradict is refused (kDataLoss).
+// Where a checkpoint stands, for the Raft log: frames up to `frames` of the -wal that carries these salts make up the
+// store's applied index `applied` and may be in the database file. `done`: the database file is that state, all by
+// itself and synced. Opening with a mark that the files contradict is refused (kDataLoss).
 struct Mark {
   uint64_t applied = 0;
   uint32_t salt1 = 0;
@@ -132,10 +132,9 @@ class Store {
   // A checkpoint in three steps, so that no step waits for the Raft log. Background thread, or the apply thread between
   // two batches (then with no commit until the end, which lets the -wal start anew: `pause_needed`).
   //   1. begin_checkpoint(): pins the last commit, syncs the -wal; the answer is to be logged durably with done = false
-  //   2. run_checkpoint(): copies what is pinned into the database file and syncs it; to be logged with done = true.
-  //   (When
-  //      an older ReadTxn stands in the way for too long, the answer has done = false, and the next checkpoint goes
-  //      on.)
+  //   2. run_checkpoint(): copies what is pinned into the database file; to be logged again. `done` if nothing was
+  //      committed since step 1 (else, or when an older ReadTxn stood in the way for too long, the next checkpoint goes
+  //      on)
   //   3. end_checkpoint(): lets go of the pin, so that the next commit may start the -wal anew
   // nullopt from step 1: nothing to do.
   virtual Result<std::optional<Mark>> begin_checkpoint() = 0;

@@ -63,7 +63,7 @@ int randomness(sqlite3_vfs*, int bytes, char* into) {
 
 // SQLite sleeps only to wait for a lock of another connection.
 int sleep_for_lock(sqlite3_vfs* vfs, int microseconds) {
-  self(vfs).shared_memory().wait_for_unlock(std::chrono::microseconds(microseconds));
+  self(vfs).shared_memory().back_off(std::chrono::microseconds(microseconds));
   return microseconds;
 }
 
