@@ -16,7 +16,7 @@ namespace conclave::inline v1::internal {
 class Json {
  public:
   using Array = std::vector<Json>;
-  using Object = std::vector<std::pair<std::string, Json>>;  // in the order written
+  using Object = std::vector<std::pair<std::string, Json>>;  // in the order written; parsed ones by name
 
   Json() = default;
   Json(bool value) : value_(value) {}
@@ -58,6 +58,7 @@ class Json {
   Json& set(std::string key, Json value) &;  // adds, or replaces; makes an object of a null
   Json&& set(std::string key, Json value) && { return std::move(set(std::move(key), std::move(value))); }
   Json& push(Json value) &;  // makes an array of a null
+  Json&& push(Json value) && { return std::move(push(std::move(value))); }
 
  private:
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
