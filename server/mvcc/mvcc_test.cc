@@ -219,6 +219,31 @@ TEST(Reader, MovesOnOrSaysCompactedWhenACompactionOvertakesIt) {
   }
 }
 
+TEST(Reader, RangeThatNeedsNoRowIsOvertakenToo) {
+  Member member(0);
+  member.put("a", "1");
+  member.put("b", "1");
+  const auto reader = member.mvcc().reader();
+  member.put("a", "2");
+  member.erase("b");
+  member.put("c", "2");
+  member.compact_all(6);
+  member.put("d", "2");  // by now the index has forgotten what the reader's step saw
+  etcdserverpb::RangeRequest request;
+  request.set_key("a");
+  request.set_range_end("z");
+  request.set_keys_only(true);
+  etcdserverpb::RangeResponse response;
+  request.set_revision(3);
+  EXPECT_EQ(reader->range(request, &response).error(), (Error{Code::kOutOfRange, kErrorCompacted}));
+  request.set_revision(0);
+  ASSERT_TRUE(reader->range(request, &response));
+  EXPECT_EQ(reader->at().revision, 7);
+  EXPECT_EQ(response.count(), 3);
+  ASSERT_EQ(response.kvs_size(), 3);
+  EXPECT_EQ(response.kvs(2).key(), "d");
+}
+
 TEST(Reader, HistoryBeginsAtTheCompactedRevision) {
   Member member;
   member.put("a", "1");
@@ -262,6 +287,25 @@ TEST(Reader, WhatWasWrittenOrReadIsServedWithoutTheStore) {
   EXPECT_EQ(member.fake().rows_read, 1);
   EXPECT_EQ(value_of(member.mvcc().reader()->get("a", 0)), "2");
   EXPECT_EQ(member.fake().rows_read, 1);
+}
+
+TEST(Writer, ReplacedValuesLeaveTheCacheToOthers) {
+  Member member;
+  member.put("once", "1");
+  EXPECT_EQ(value_of(member.mvcc().reader()->get("once", 0)), "1");
+  member.fake().keep_rows = false;
+  for (int i = 0; i < 200; ++i) {
+    member.batch([](Writer& writer) {
+      for (int n = 0; n < 100; ++n) {  // in all some 4 times what the cache holds
+        writer.begin_revision();
+        EXPECT_TRUE(writer.put("again", std::string(100, 'v'), 0, false));
+        writer.end_revision();
+      }
+    });
+  }
+  member.fake().rows_read = 0;
+  EXPECT_EQ(value_of(member.mvcc().reader()->get("once", 0)), "1");
+  EXPECT_EQ(member.fake().rows_read, 0);
 }
 
 TEST(ContentHash, IsPinned) {
