@@ -1,1 +1,2 @@
 conclave_sdk_test(sdk_record_test SOURCES src/record_test.cc)
+conclave_sdk_test(sdk_registry_process_test SOURCES src/registry_process_test.cc PROCESS)

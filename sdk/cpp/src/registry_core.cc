@@ -60,18 +60,18 @@ void RegistryCore::end(const std::string& why) {
 }
 
 Result<RegistrationPtr> RegistryCore::add(ServiceOptions options) {
-  Instance instance{.id = options.id,
-                    .service = options.service,
-                    .address = options.address,
-                    .port = options.port,
-                    .version = options.version,
-                    .zone = options.zone,
-                    .weight = options.weight,
-                    .metadata = options.metadata,
-                    .start = random_hex(16),
-                    .started_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                                      std::chrono::system_clock::now().time_since_epoch())
-                                      .count()};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  Instance instance;  // assigned to: GCC 12 takes the defaults of an initialiser list for uninitialised
+  instance.id = options.id;
+  instance.service = options.service;
+  instance.address = options.address;
+  instance.port = options.port;
+  instance.version = options.version;
+  instance.zone = options.zone;
+  instance.weight = options.weight;
+  instance.metadata = options.metadata;
+  instance.start = random_hex(16);
+  instance.started_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
   auto queue = core_->callback_queue("registration " + instance.service + "/" + instance.id);
   auto registration = std::make_shared<RegistrationCore>(std::move(options), std::move(instance), std::move(queue));
   Lock lock(mutex_);

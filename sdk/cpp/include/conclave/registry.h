@@ -29,7 +29,8 @@ struct Health {
 };
 
 // Runs `check` every `every` on the registry's own health thread. A level changes after `fall` worse or `rise` better
-// answers in a row. No check: always passing. An exception counts as critical.
+// answers in a row; the very first answer counts at once, and nothing is registered before it. No check: always
+// passing. An exception counts as critical. A check that hangs keeps the registry's other checks waiting, nothing else.
 struct HealthCheck {
   std::function<Health()> check = nullptr;
   std::chrono::milliseconds every = std::chrono::seconds(2);
@@ -40,7 +41,7 @@ struct HealthCheck {
 enum class RegistrationState : std::uint8_t {
   kRegistering,  // not (or no longer) in the cluster, still trying
   kRegistered,
-  kDisplaced,  // a newer instance with the same id took its place; final
+  kDisplaced,  // a newer instance with the same id took its place; final. It does not fight back
   kDraining,
   kGone,  // removed; final
 };
@@ -68,12 +69,14 @@ class [[nodiscard]] Registration {
  public:
   Registration(Registration&&) noexcept;
   Registration& operator=(Registration&&) noexcept;
-  ~Registration();  // marked draining and removed, in the background
+  ~Registration();  // marked draining and removed, in the background; waits for a running check or callback
 
   const std::string& id() const;
   RegistrationState state() const;
-  Status wait_ready(CallOptions call = {}) const;  // until registered
-  // Marks the instance draining, waits until `idle` or `grace` is over, removes it.
+  // Until registered; without a timeout for as long as it takes. kAborted: displaced. kFailedPrecondition: gone.
+  Status wait_ready(CallOptions call = {}) const;
+  // Marks the instance draining, waits until `idle` (asked every 50 ms) or `grace` is over, removes it. kAborted: it
+  // was displaced before. Not confirmed in time: kMayHaveHappened; it is removed in the background, or expires.
   Status drain(DrainOptions options = {});
 
  private:
@@ -85,7 +88,7 @@ class [[nodiscard]] Registration {
 };
 
 struct RegistryOptions {
-  std::chrono::seconds ttl{10};
+  std::chrono::seconds ttl{10};  // 1 s to 1 day: how long after its end (or a pause) a program is gone from the list
 };
 
 class [[nodiscard]] Registry {
@@ -93,7 +96,7 @@ class [[nodiscard]] Registry {
   explicit Registry(const Client& client, RegistryOptions options = {});
   Registry(Registry&&) noexcept;
   Registry& operator=(Registry&&) noexcept;
-  ~Registry();
+  ~Registry();  // ends its registrations too
 
   // Fails only for bad arguments (kInvalidArgument); the cluster may still be down.
   Result<Registration> add(ServiceOptions options);
