@@ -261,7 +261,7 @@ void Connection::wait_write() {
 
 void Connection::finish_request() {
   io_.shared().requests.fetch_add(1, std::memory_order_relaxed);
-  const bool body_left = !body_complete_;  // it would be taken for the next request
+  const bool body_left = !body_reader_.done();  // it would be taken for the next request
   parser_.reset();
   endpoint_ = nullptr;
   request_.reset();

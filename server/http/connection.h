@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "http/body.h"
 #include "http/handler.h"
 #include "http/io_thread.h"
 #include "http/json_parse.h"
@@ -134,7 +135,7 @@ class Connection final : public ReplyTarget, public PlainTarget, public std::ena
   bool http_1_1_ = true;
   bool keep_alive_ = true;
   std::string body_;
-  bool body_complete_ = false;   // read to its end
+  BodyReader body_reader_;
   size_t body_seen_ = 0;         // of it, also when it is not kept
   size_t body_seen_before_ = 0;  // at the last sweep that found progress
   std::string refusal_;          // the whole answer, to be sent when the body has been skipped

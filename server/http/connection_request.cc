@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "base/check.h"
@@ -80,7 +81,7 @@ void Connection::read_head(std::string_view& in) {
   on_head();
   // A 100 is for a client that waits before it sends its body.
   if (phase_ == Phase::kBody || phase_ == Phase::kStream) {
-    if (head_.expects_continue && http_1_1_ && refusal_.empty() && in.empty() && !body_complete_) {
+    if (head_.expects_continue && http_1_1_ && refusal_.empty() && in.empty() && !body_reader_.done()) {
       out_.tail() += "HTTP/1.1 100 Continue\r\n\r\n";
     }
   }
@@ -92,7 +93,8 @@ void Connection::on_head() {
   if (head_.foreign_encoding) return fail_connection(501);
   if (http_1_1_ && !head_.has_host) return fail_connection(400);
   phase_ = Phase::kBody;
-  body_complete_ = parser_->body_done();
+  const auto length = parser_->declared_length();
+  body_reader_ = parser_->is_chunked() ? BodyReader::of_chunks() : BodyReader::of_length(length.value_or(0));
   set_deadline(io_.limits().body_progress_period);
   if (head_.expects_other) return fail_connection(417);
   if (head_.method == "OPTIONS") return refuse_text(200, {});
@@ -197,23 +199,17 @@ void Connection::read_body(std::string_view& in) {
     if (const auto length = parser_->declared_length(); length && in.size() >= *length) {
       const std::string_view body = in.substr(0, *length);
       in.remove_prefix(*length);
-      body_seen_ = *length;
+      body_reader_ = BodyReader();
       return complete_body(body);
     }
-    if (const auto length = parser_->declared_length()) body_.reserve(*length);
+    if (const auto length = parser_->declared_length()) body_.reserve(std::min<size_t>(*length, kReadBytes));
   }
   const size_t before = in.size();
-  const auto result = parser_->parse_body(in, wanted ? &body_ : nullptr, limit + 1);
+  const auto result = body_reader_.read(in, wanted ? &body_ : nullptr, limit + 1);
   body_seen_ += before - in.size();
   if (wanted && body_.size() > limit) return refuse_error(too_large(body_.size()));
-  switch (result) {
-    case RequestParser::Result::kDone:
-      return complete_body(body_);
-    case RequestParser::Result::kMore:
-      break;
-    default:
-      return fail_connection(400);
-  }
+  if (result == BodyReader::Result::kDone) return complete_body(body_);
+  if (result == BodyReader::Result::kBad) return fail_connection(400);
   if (!refusal_.empty() && body_seen_ > kDrainBytesMax) {
     out_.tail() += refusal_;
     keep_alive_ = false;
@@ -222,7 +218,6 @@ void Connection::read_body(std::string_view& in) {
 }
 
 void Connection::complete_body(std::string_view body) {
-  body_complete_ = true;
   if (!refusal_.empty()) {
     out_.tail() += refusal_;
     return finish_request();
@@ -259,7 +254,7 @@ Error Connection::too_large(size_t size) const {
 
 // A body that is long, or that the client holds back, is not waited for: the connection is closed after the answer.
 bool Connection::decide_keep_alive(bool discards_body) {
-  if (discards_body && !parser_->body_done()) {
+  if (discards_body && !body_reader_.done()) {
     const auto length = parser_->declared_length();
     if (head_.expects_continue || (length && *length > kDrainBytesMax)) keep_alive_ = false;
   }
@@ -274,8 +269,7 @@ HeadOptions Connection::head_options() const {
 }
 
 void Connection::refuse(std::string answer) {
-  body_complete_ = parser_->body_done();
-  if (body_complete_ || !keep_alive_) {
+  if (body_reader_.done() || !keep_alive_) {
     out_.add(std::move(answer));
     return finish_request();
   }

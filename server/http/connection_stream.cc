@@ -70,16 +70,9 @@ void Connection::open_stream() {
 
 // What belongs to the body goes to stream_in_; pump() makes messages of it.
 void Connection::read_stream(std::string_view& in) {
-  if (body_complete_ || framing_lost_) return;
-  switch (parser_->parse_body(in, skip_body_ ? nullptr : &stream_in_, io_.limits().body_bytes_max() + 1)) {
-    case RequestParser::Result::kDone:
-      body_complete_ = true;
-      break;
-    case RequestParser::Result::kMore:
-      break;
-    default:
-      framing_lost_ = true;  // as if the body ended here
-  }
+  if (body_reader_.done() || framing_lost_) return;
+  const auto result = body_reader_.read(in, skip_body_ ? nullptr : &stream_in_, io_.limits().body_bytes_max() + 1);
+  if (result == BodyReader::Result::kBad) framing_lost_ = true;  // as if the body ended here
   stream_->wake();
 }
 
@@ -100,7 +93,7 @@ void Connection::deliver() {
       break;
     }
     if (found == json::Scanner::Found::kMore) {
-      if (body_complete_ || framing_lost_) half_close();  // also in the middle of a message, as etcd does
+      if (body_reader_.done() || framing_lost_) half_close();  // also in the middle of a message, as etcd does
       break;
     }
     MessagePtr message(endpoint_->stream->request->New());

@@ -26,6 +26,7 @@ IoThread::IoThread(Shared& shared, size_t index)
     : shared_(shared),
       index_(index),
       context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
+      work_(context_.get_executor()),
       sweep_timer_(context_),
       inbox_(std::make_shared<Inbox>([this] { asio::post(context_, [this] { read_letters(); }); })),
       read_buffer_(std::make_unique<char[]>(kReadBytes)),
@@ -64,7 +65,6 @@ void IoThread::join() {
 
 void IoThread::run() {
   begin_thread(("http-io-" + std::to_string(index_)).c_str());
-  const auto work = asio::make_work_guard(context_);
   while (!ended_) round(/*wait=*/true);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -88,6 +89,7 @@ class IoThread {
   Shared& shared_;
   const size_t index_;
   boost::asio::io_context context_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;  // it never runs dry
   boost::asio::steady_timer sweep_timer_;
   bool sweep_armed_ = false;
   std::shared_ptr<Inbox> inbox_;

@@ -14,6 +14,8 @@ namespace {
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
+constexpr int kSampled = 64;  // elements of a list that tell how long the others will be
+
 class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}
@@ -146,7 +148,13 @@ class Writer {
     if (size == 0) return;
     key(field, empty);
     if (field.kind == Kind::kMessage) {
+      const size_t before = out_.size();
       for (int i = 0; i < size; ++i) {
+        if (i == kSampled) {
+          // The rest will be much like these: growing by doubling would copy a long list several times.
+          const size_t each = (out_.size() - before) / kSampled + 1;
+          out_.reserve(out_.size() + each * static_cast<size_t>(size - i) * 17 / 16);
+        }
         if (i > 0) out_ += ',';
         this->message(reflection.GetRepeatedMessage(message, descriptor, i), *field.message);
       }

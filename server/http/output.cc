@@ -48,7 +48,9 @@ Output::Written Output::write_to(int socket, uint64_t& sent) {
     msghdr message{};
     message.msg_iov = vectors;
     message.msg_iovlen = count;
-    const ssize_t written = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t written = count == 1
+                                ? ::send(socket, vectors[0].iov_base, vectors[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                : ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (written < 0) {
       if (errno == EINTR) continue;
       return errno == EAGAIN || errno == EWOULDBLOCK ? Written::kBlocked : Written::kFailed;

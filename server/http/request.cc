@@ -42,32 +42,10 @@ RequestParser::Result RequestParser::parse_head(std::string_view& in) {
   return Result::kDone;
 }
 
-RequestParser::Result RequestParser::parse_body(std::string_view& in, std::string* body, size_t limit) {
-  body_ = body;
-  while (!is_done()) {
-    if (body != nullptr && body->size() >= limit) return Result::kMore;
-    error_code error;
-    const size_t eaten = put(boost::asio::const_buffer(in.data(), in.size()), error);
-    in.remove_prefix(eaten);
-    if (error == beast::http::error::need_more) {
-      // Only framing waits for more: a chunk's header line or the trailers.
-      return in.size() > kHeadBytesMax ? Result::kHeadTooLarge : Result::kMore;
-    }
-    if (error) return Result::kBad;
-    if (in.empty() && !is_done()) return Result::kMore;
-  }
-  return Result::kDone;
-}
-
 std::optional<uint64_t> RequestParser::declared_length() const {
   const auto length = content_length();
   if (!length) return std::nullopt;
   return *length;
-}
-
-std::size_t RequestParser::take(string_view data) {
-  if (body_ != nullptr) body_->append(data.data(), data.size());
-  return data.size();
 }
 
 void RequestParser::on_request_impl(verb, string_view method, string_view target, int version, error_code&) {
@@ -77,7 +55,6 @@ void RequestParser::on_request_impl(verb, string_view method, string_view target
 }
 
 void RequestParser::on_field_impl(field name, string_view text, string_view value, error_code&) {
-  if (is_header_done()) return;  // a trailer
   switch (name) {
     case field::host:
       head_.has_host = true;

@@ -26,8 +26,7 @@ struct RequestHead {
   void clear();
 };
 
-// Parses one request: first its head, then, through body(), its body piece by piece. Bytes are not copied, except for
-// what is kept in `head`.
+// Parses the head of one request. Bytes are not copied, except for what is kept in `head`.
 class RequestParser : private boost::beast::http::basic_parser<true> {
   using Base = boost::beast::http::basic_parser<true>;
 
@@ -37,17 +36,12 @@ class RequestParser : private boost::beast::http::basic_parser<true> {
   enum class Result { kDone, kMore, kBad, kHeadTooLarge };
   // Eats from `in` until the head is complete (kDone), more is needed (kMore), or it makes no sense.
   Result parse_head(std::string_view& in);
-  // Eats from `in`, appending what belongs to the body to `body` (dropping it when null). kDone: the body is complete.
-  // Stops with kMore as soon as `body` holds `limit` bytes or more.
-  Result parse_body(std::string_view& in, std::string* body, size_t limit);
 
   // After the head.
-  bool body_done() const { return is_done(); }
   bool http_1_1() const { return version_ >= 11; }
   bool wants_keep_alive() const { return keep_alive(); }
   bool is_chunked() const { return chunked(); }
   std::optional<uint64_t> declared_length() const;
-  size_t head_bytes() const { return head_bytes_; }
 
  private:
   using string_view = boost::beast::string_view;
@@ -60,14 +54,12 @@ class RequestParser : private boost::beast::http::basic_parser<true> {
   void on_field_impl(field name, string_view text, string_view value, error_code&) override;
   void on_header_impl(error_code&) override {}
   void on_body_init_impl(boost::optional<std::uint64_t> const&, error_code&) override {}
-  std::size_t on_body_impl(string_view data, error_code&) override { return take(data); }
+  std::size_t on_body_impl(string_view data, error_code&) override { return data.size(); }
   void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, string_view data, error_code&) override { return take(data); }
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view data, error_code&) override { return data.size(); }
   void on_finish_impl(error_code&) override {}
-  std::size_t take(string_view data);
 
   RequestHead& head_;
-  std::string* body_ = nullptr;
   int version_ = 11;
   size_t head_bytes_ = 0;
 };
