@@ -1,2 +1,7 @@
+conclave_sdk_test(sdk_disk_copy_test SOURCES src/disk_copy_test.cc)
+conclave_sdk_test(sdk_picker_test SOURCES src/picker_test.cc)
 conclave_sdk_test(sdk_record_test SOURCES src/record_test.cc)
 conclave_sdk_test(sdk_registry_process_test SOURCES src/registry_process_test.cc PROCESS)
+conclave_sdk_test(sdk_fields_test SOURCES src/fields_test.cc)
+conclave_sdk_test(sdk_config_process_test SOURCES src/config_process_test.cc PROCESS)
+conclave_sdk_test(sdk_discovery_process_test SOURCES src/discovery_process_test.cc PROCESS)
