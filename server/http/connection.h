@@ -84,7 +84,7 @@ class Connection final : public ReplyTarget, public PlainTarget, public std::ena
   void complete_body(std::string_view body);
   void complete_message(std::string_view body);
   bool decide_keep_alive(bool discards_body);
-  void refuse(std::string answer);
+  void refuse(std::string_view answer);
   void refuse_text(int status, std::string_view body, std::string_view headers = {});
   void refuse_error(const Error& error);
   void fail_connection(int status);
@@ -138,7 +138,7 @@ class Connection final : public ReplyTarget, public PlainTarget, public std::ena
   BodyReader body_reader_;
   size_t body_seen_ = 0;         // of it, also when it is not kept
   size_t body_seen_before_ = 0;  // at the last sweep that found progress
-  std::string refusal_;          // the whole answer, to be sent when the body has been skipped
+  bool draining_ = false;        // it was refused: its body is dropped
   std::string query_;
   std::string path_;
   uint64_t call_ = 0;

@@ -53,7 +53,7 @@ bool plain_target(std::string_view target) {
 void Connection::begin_request() {
   head_.clear();
   parser_.emplace(head_);
-  refusal_.clear();
+  draining_ = false;
   query_.clear();
   body_seen_ = body_seen_before_ = 0;
   call_deadline_.reset();
@@ -81,7 +81,7 @@ void Connection::read_head(std::string_view& in) {
   on_head();
   // A 100 is for a client that waits before it sends its body.
   if (phase_ == Phase::kBody || phase_ == Phase::kStream) {
-    if (head_.expects_continue && http_1_1_ && refusal_.empty() && in.empty() && !body_reader_.done()) {
+    if (head_.expects_continue && http_1_1_ && !draining_ && in.empty() && !body_reader_.done()) {
       out_.tail() += "HTTP/1.1 100 Continue\r\n\r\n";
     }
   }
@@ -128,7 +128,7 @@ void Connection::on_head() {
     std::string answer;
     const std::string page = get ? "<a href=\"" + html_escape(clean) + "\">Temporary Redirect</a>.\n\n" : "";
     io_.responses().text(answer, page, options, head_only());
-    return refuse(std::move(answer));
+    return refuse(answer);
   }
   endpoint_ = io_.shared().router.find_path(path);
   if (path.starts_with(kGateway)) return on_gateway_head();
@@ -192,7 +192,7 @@ bool Connection::read_timeout(std::string_view text) {
 // --- Bodies
 
 void Connection::read_body(std::string_view& in) {
-  const bool wanted = refusal_.empty() && endpoint_ != nullptr && endpoint_->plain == nullptr;
+  const bool wanted = !draining_ && endpoint_ != nullptr && endpoint_->plain == nullptr;
   const size_t limit = io_.limits().body_bytes_max();
   if (wanted && body_seen_ == 0) {
     // The usual body is here as a whole: it is parsed where it lies.
@@ -210,18 +210,14 @@ void Connection::read_body(std::string_view& in) {
   if (wanted && body_.size() > limit) return refuse_error(too_large(body_.size()));
   if (result == BodyReader::Result::kDone) return complete_body(body_);
   if (result == BodyReader::Result::kBad) return fail_connection(400);
-  if (!refusal_.empty() && body_seen_ > kDrainBytesMax) {
-    out_.tail() += refusal_;
+  if (draining_ && body_seen_ > kDrainBytesMax) {
     keep_alive_ = false;
     finish_request();
   }
 }
 
 void Connection::complete_body(std::string_view body) {
-  if (!refusal_.empty()) {
-    out_.tail() += refusal_;
-    return finish_request();
-  }
+  if (draining_) return finish_request();
   if (endpoint_->plain == nullptr) return complete_message(body);
   phase_ = Phase::kCall;
   deadline_ = IoThread::Clock::time_point::max();
@@ -250,7 +246,7 @@ Error Connection::too_large(size_t size) const {
                                         std::to_string(io_.limits().message_bytes_max()) + ")"};
 }
 
-// --- Refusals: answers that are known before the body is read
+// --- Refusals: answers that are known before the body is read. They go out at once; the body is read and dropped.
 
 // A body that is long, or that the client holds back, is not waited for: the connection is closed after the answer.
 bool Connection::decide_keep_alive(bool discards_body) {
@@ -268,13 +264,12 @@ HeadOptions Connection::head_options() const {
   return options;
 }
 
-void Connection::refuse(std::string answer) {
-  if (body_reader_.done() || !keep_alive_) {
-    out_.add(std::move(answer));
-    return finish_request();
-  }
+void Connection::refuse(std::string_view answer) {
+  out_.tail() += answer;
+  if (body_reader_.done() || !keep_alive_) return finish_request();
+  draining_ = true;
   body_.clear();
-  refusal_ = std::move(answer);
+  unsettle();
 }
 
 void Connection::refuse_text(int status, std::string_view body, std::string_view headers) {
@@ -285,14 +280,14 @@ void Connection::refuse_text(int status, std::string_view body, std::string_view
   options.more = headers;
   std::string answer;
   io_.responses().text(answer, body, options, head_only());
-  refuse(std::move(answer));
+  refuse(answer);
 }
 
 void Connection::refuse_error(const Error& error) {
   decide_keep_alive(true);
   std::string answer;
   io_.responses().error(answer, error, head_options(), head_only());
-  refuse(std::move(answer));
+  refuse(answer);
 }
 
 // What cannot be understood, or came too slowly: where the next request would begin is not known.
@@ -302,7 +297,7 @@ void Connection::fail_connection(int status) {
   options.status = status;
   options.content_type = kPlainText;
   const std::string body = std::to_string(status) + " " + std::string(reason_phrase(status));
-  io_.responses().text(out_.tail(), body, options, head_only());
+  if (!draining_) io_.responses().text(out_.tail(), body, options, head_only());  // else it has had its answer
   parser_.reset();
   phase_ = Phase::kHead;
   close_after_output(/*linger=*/true);

@@ -374,6 +374,20 @@ TEST_F(ServerTest, AHugeBodyThatNobodyWantsIsNotRead) {
   EXPECT_EQ(polite.response()->status, 200);
 }
 
+TEST_F(ServerTest, ARefusalDoesNotWaitForTheBody) {
+  start();
+  Client client(url_);
+  client.send("POST /v3/nope HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+  EXPECT_EQ(client.response()->status, 404);
+  client.send("3\r\nyou\r\n0\r\n\r\n");
+  client.post("/v3/kv/range", "{}");
+  EXPECT_EQ(client.response()->status, 200);
+  client.send("POST /v3/nope HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  EXPECT_EQ(client.response()->status, 404);
+  client.send("nonsense\r\n");
+  EXPECT_TRUE(client.closed());
+}
+
 TEST_F(ServerTest, HugeHeads) {
   start();
   Client client(url_);
