@@ -82,14 +82,14 @@ Result<Mark> SqliteStore::run_checkpoint() {
     const int code = sqlite3_wal_checkpoint_v2(copier_->handle(), "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
     if (code != SQLITE_OK && (code & 0xff) != SQLITE_BUSY) return fail(copier_->error_of(code));
     if (code == SQLITE_OK && copied_up_to_the_pin(copied)) {
-      MutexLock lock(commit_mutex_);
-      note_index();
+      // SQLite has synced if it copied the whole -wal. Else it is done here, beside the traffic, so that the checkpoint
+      // in a pause finds little to sync.
+      TRY(vfs_->sync_database());
       // Of a page that was committed again behind the pin SQLite copies nothing, as the frame that counts is in the
       // -wal anyway. So the database stands for itself only when the pin was at the end of the log.
-      if (frames == copied) {
-        TRY(vfs_->sync_database());
-        mark_->done = true;
-      }
+      mark_->done = frames == copied;
+      MutexLock lock(commit_mutex_);
+      note_index();
       return *mark_;
     }
     for (int mark = 0; mark < SharedMemory::kReadMarks; ++mark) {

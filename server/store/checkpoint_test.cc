@@ -253,6 +253,20 @@ TEST_F(MarkRules, TheSameLogMustReachTheMarkedFrame) {
   }
 }
 
+// A vacuum applies no entry, so that the applied index alone would not tell that its frames are missing.
+TEST_F(MarkRules, AVacuumThatWasCopiedMustBeInTheLog) {
+  commit_to(12);
+  const uint32_t frames = scan().committed;
+  ASSERT_TRUE(store_->vacuum(100));
+  ASSERT_GT(scan().committed, frames);
+  ASSERT_TRUE(run());
+  EXPECT_EQ(mark_->applied, 12u);
+  store_.reset();
+  EXPECT_EQ(open_code(), Code::kOk);
+  cut_wal_to(frames);
+  EXPECT_EQ(open_code(), Code::kDataLoss);
+}
+
 TEST_F(MarkRules, NoLogIsFineOnlyWhenEverythingWasCopied) {
   prepare();
   disk_.put(kWal, {});

@@ -153,6 +153,8 @@ Error Connection::error_of(int code) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
     case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_ERROR:  // a table that is not there
       vfs_.failure().set({Code::kDataLoss, text + kAdviceDamage});
       return vfs_.failure().check().error();
     default:  // a constraint, misuse, no memory: not the world's doing
