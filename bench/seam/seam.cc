@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -213,6 +214,13 @@ int load(const Settings& settings) {
   for (size_t r = 0; r < rates.size(); ++r) std::printf("reader %zu: %.0f reads/s\n", r + 1, rates[r]);
   std::printf("-wal at most %.1f MiB; rss after warm-up %.0f MiB, at most %.0f MiB, at the end %.0f MiB\n",
               static_cast<double>(wal_most) / (1 << 20), rss_begin, rss_most, rss_mib());
+  for (const char* name : {"conclave_store_pause_duration_seconds", "etcd_disk_backend_commit_duration_seconds",
+                           "etcd_disk_wal_fsync_duration_seconds"}) {
+    std::istringstream lines(metrics.text());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(name)) std::printf("%s\n", line.c_str());
+    }
+  }
   member->stop();
   return 0;
 }

@@ -36,6 +36,7 @@ Time CheckpointStage::step() {
 
 Time CheckpointStage::begin() {
   paused_pass_ = parts_.gate.parked();
+  if (paused_pass_) paused_at_ = parts_.clock.monotonic();
   auto mark = parts_.store.begin_checkpoint();
   if (!mark) {
     fail(mark.error());
@@ -44,10 +45,7 @@ Time CheckpointStage::begin() {
   if (!*mark) {  // everything is copied already
     parts_.store.end_checkpoint();
     passes_ = 0;
-    if (paused_pass_) {
-      parts_.gate.release();
-      parts_.wake_apply();
-    }
+    if (paused_pass_) resume();
     return parts_.clock.monotonic() + kLookAgain;
   }
   bytes_at_pin_ = parts_.store.stats().wal_bytes;
@@ -82,8 +80,7 @@ Time CheckpointStage::end() {
   }
   if (paused_pass_) {
     passes_ = 0;
-    parts_.gate.release();
-    parts_.wake_apply();
+    resume();
     return parts_.clock.monotonic() + kLookAgain;
   }
   const uint64_t wal_bytes = parts_.store.stats().wal_bytes;
@@ -95,6 +92,12 @@ Time CheckpointStage::end() {
     return parts_.gate.parked() ? kNow : kWhenWoken;
   }
   return kNow;
+}
+
+void CheckpointStage::resume() {
+  parts_.pause_seconds.observe(std::chrono::duration<double>(parts_.clock.monotonic() - paused_at_).count());
+  parts_.gate.release();
+  parts_.wake_apply();
 }
 
 void CheckpointStage::log_mark(const store::Mark& mark) {

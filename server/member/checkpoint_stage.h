@@ -30,6 +30,7 @@ class CheckpointStage final : public Stage {
     PauseGate& gate;
     std::function<void(WalStage::Job)> log;  // to the wal stage
     std::function<void()> wake_apply;
+    metrics::Histogram& pause_seconds;
     uint64_t from_bytes = 0;  // options.h: checkpoint_from_bytes, checkpoint_pause_below_bytes
     uint64_t pause_below_bytes = 0;
     uint64_t entries_kept = 0;  // below the mark, for members that lag
@@ -45,6 +46,7 @@ class CheckpointStage final : public Stage {
   Time begin();
   Time copy();
   Time end();
+  void resume();
   void log_mark(const store::Mark& mark);
   bool wanted() const;
 
@@ -54,6 +56,7 @@ class CheckpointStage final : public Stage {
   int passes_ = 0;            // beside the traffic, since the -wal last started anew
   store::Mark mark_;
   uint64_t bytes_at_pin_ = 0;
+  Time paused_at_{};
   std::atomic<bool> mark_durable_{false};
 };
 

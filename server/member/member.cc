@@ -58,6 +58,9 @@ class MemberOf final : public Member {
         commit_(metrics.histogram("etcd_disk_backend_commit_duration_seconds",
                                   "The latency of applying and committing a batch of entries to the store.",
                                   metrics::exponential_buckets(0.001, 2, 14))),
+        pause_(metrics.histogram("conclave_store_pause_duration_seconds",
+                                 "How long writes stood still for the end of a checkpoint of the store.",
+                                 metrics::exponential_buckets(0.001, 2, 14))),
         failed_(metrics.counter("etcd_server_proposals_failed_total", "The total number of failed proposals seen.")),
         compactor_(options.auto_compaction) {
     failure_.on_failure = [this, on_failure = std::move(on_failure)](const Error& error) {
@@ -109,6 +112,7 @@ class MemberOf final : public Member {
   const Options options_;
   metrics::Histogram& wal_sync_;
   metrics::Histogram& commit_;
+  metrics::Histogram& pause_;
   metrics::Counter& failed_;
   Failure failure_;
   Waiters waiters_;
@@ -210,6 +214,7 @@ void MemberOf::build_stages(const std::vector<apply::Member>& members) {
       .gate = gate_,
       .log = [this](WalStage::Job job) { wal_->push(std::move(job)); },
       .wake_apply = [this] { apply_->wake(); },
+      .pause_seconds = pause_,
       .from_bytes = options_.checkpoint_from_bytes,
       .pause_below_bytes = options_.checkpoint_pause_below_bytes,
       .entries_kept = options_.snapshot_count,

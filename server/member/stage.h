@@ -16,6 +16,27 @@ using Time = std::chrono::nanoseconds;           // of Clock::monotonic()
 inline constexpr Time kNow = Time::min();        // there is more to do
 inline constexpr Time kWhenWoken = Time::max();  // nothing to do until woken
 
+class Stage;
+
+// While one is begun on a thread, what that thread wakes is woken at end(): an io thread that proposes for many clients
+// in a row wakes the loop once for all of them, which then shares one sync among them.
+class WakeBatch {
+ public:
+  void begin() { current() = this; }
+  void end();
+
+ private:
+  friend class Stage;
+  static WakeBatch*& current() {
+    thread_local WakeBatch* batch = nullptr;
+    return batch;
+  }
+  inline void add(const Stage& stage);
+
+  static constexpr size_t kStagesMax = 8;  // of one member there are fewer
+  const Stage* woken_[kStagesMax] = {};
+};
+
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -25,11 +46,33 @@ class Stage {
 
   // Set before anything runs. Any thread may wake.
   void set_waker(std::function<void()> waker) { waker_ = std::move(waker); }
-  void wake() const { waker_(); }
+  void wake() const {
+    if (WakeBatch* batch = WakeBatch::current()) return batch->add(*this);
+    waker_();
+  }
 
  private:
+  friend class WakeBatch;
   std::function<void()> waker_ = [] {};
 };
+
+inline void WakeBatch::add(const Stage& stage) {
+  for (const Stage*& slot : woken_) {
+    if (slot == &stage) return;
+    if (slot == nullptr) {
+      slot = &stage;
+      return;
+    }
+  }
+  stage.waker_();
+}
+
+inline void WakeBatch::end() {
+  current() = nullptr;
+  for (const Stage*& stage : woken_) {
+    if (stage != nullptr) std::exchange(stage, nullptr)->waker_();
+  }
+}
 
 // A bounded queue between threads: push wakes the owner on empty -> non-empty, the owner drains all at once.
 template <class Item>

@@ -19,8 +19,8 @@ struct Limits {
 
 inline constexpr const char* kErrorTooLarge = "etcdserver: request is too large";
 
-// One mvcc::Reader serves all requests that an io thread handles in one wake-up. It is made by the first of them, so it
-// is never older than any of them; hooks() lets go of it at the end.
+// What the requests share that an io thread handles in one wake-up: one mvcc::Reader, made by the first of them, so
+// that it is never older than any of them, and one wake-up of the loop for all that they propose.
 class Readers {
  public:
   explicit Readers(size_t io_threads) : slots_(io_threads) {}
@@ -31,12 +31,18 @@ class Readers {
     return *slot;
   }
   http::BatchHooks hooks() {
-    return {.begin = [](size_t) {}, .end = [this](size_t io_thread) { slots_[io_thread].reader.reset(); }};
+    return {.begin = [this](size_t io_thread) { slots_[io_thread].wakes.begin(); },
+            .end =
+                [this](size_t io_thread) {
+                  slots_[io_thread].wakes.end();
+                  slots_[io_thread].reader.reset();
+                }};
   }
 
  private:
   struct alignas(64) Slot {  // each thread its own cache line
     std::unique_ptr<mvcc::Reader> reader;
+    member::WakeBatch wakes;
   };
   member::Member* member_ = nullptr;
   std::vector<Slot> slots_;
