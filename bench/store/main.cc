@@ -1,7 +1,7 @@
 // What the store alone can do, against the goals of docs/format-store.md: point reads on one thread, idle and beside
 // 1,000 commits/s of 20 puts with checkpoints; a scan of all heads; commits of 64 rows; opening after a kill.
 //
-//   build/bin/bench_store [FOLDER]     a folder on the disk to be measured; default: the system's temporary one
+//   build/bench/bench_store [FOLDER]     a folder on the disk to be measured; default: the system's temporary one
 #include <unistd.h>
 
 #include <algorithm>
