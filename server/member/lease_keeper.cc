@@ -50,7 +50,7 @@ void LeaseKeeper::keep_alive(int64_t id, Time now, KeptAlive done) {
   const auto info = table_.find(id);
   if (!info) return done(0);
   if (deadlines_.revoking(id)) {  // too late, unless the revocation fails
-    waiting_.emplace(id, Waiting{now + answer_within_, std::move(done)});
+    waiting_.emplace(id, Waiting{WaitsFor::kRevocation, now + answer_within_, std::move(done)});
     return;
   }
   const bool reset = deadlines_.checkpointed(id);
@@ -58,7 +58,7 @@ void LeaseKeeper::keep_alive(int64_t id, Time now, KeptAlive done) {
   if (!reset) return done(info->ttl);
   // A restart must not fall back on the old checkpoint once this renewal was acknowledged.
   resets_.push_back(id);
-  waiting_.emplace(id, Waiting{now + answer_within_, std::move(done)});
+  waiting_.emplace(id, Waiting{WaitsFor::kReset, now + answer_within_, std::move(done)});
 }
 
 void LeaseKeeper::remaining(int64_t id, Time now, Remaining done) {
@@ -73,12 +73,27 @@ void LeaseKeeper::remaining(int64_t id, Time now, Remaining done) {
   done(deadlines_.remaining(id, now));
 }
 
-void LeaseKeeper::answer(int64_t id, Result<int64_t> ttl) {
+// Who came while the lease was being revoked goes on waiting: the revocation is behind the reset in the log.
+void LeaseKeeper::answer_reset(int64_t id, int64_t ttl) {
+  std::vector<KeptAlive> ready;
+  const auto [begin, end] = waiting_.equal_range(id);
+  for (auto it = begin; it != end;) {
+    if (it->second.what != WaitsFor::kReset) {
+      ++it;
+      continue;
+    }
+    ready.push_back(std::move(it->second.done));
+    it = waiting_.erase(it);
+  }
+  for (const KeptAlive& done : ready) done(ttl);
+}
+
+void LeaseKeeper::answer_gone(int64_t id) {
   std::vector<KeptAlive> ready;
   const auto [begin, end] = waiting_.equal_range(id);
   for (auto it = begin; it != end; ++it) ready.push_back(std::move(it->second.done));
   waiting_.erase(begin, end);
-  for (const KeptAlive& done : ready) done(ttl);
+  for (const KeptAlive& done : ready) done(0);
 }
 
 void LeaseKeeper::applied(const std::vector<apply::LeaseChange>& changes, Time now) {
@@ -90,13 +105,13 @@ void LeaseKeeper::applied(const std::vector<apply::LeaseChange>& changes, Time n
         break;
       case apply::LeaseChange::Kind::kRevoked:
         deadlines_.removed(change.id);
-        answer(change.id, 0);
+        answer_gone(change.id);
         break;
       case apply::LeaseChange::Kind::kCheckpointed:
         break;
       case apply::LeaseChange::Kind::kReset:
         deadlines_.reset_done(change.id);
-        if (const auto info = table_.find(change.id)) answer(change.id, info->ttl);
+        if (const auto info = table_.find(change.id)) answer_reset(change.id, info->ttl);
         break;
     }
   }

@@ -47,11 +47,15 @@ class LeaseKeeper {
   Time next() const;  // when due() may have something, kWhenWoken: unknown
 
  private:
+  enum class WaitsFor { kRevocation, kReset };
   struct Waiting {
+    WaitsFor what;
     Time until{};
     KeptAlive done;
   };
-  void answer(int64_t id, Result<int64_t> ttl);
+  // The keepalives of `id` that wait for this; a lease that is gone answers all.
+  void answer_reset(int64_t id, int64_t ttl);
+  void answer_gone(int64_t id);
   void expire_waiting(Time now);
 
   const lease::Table& table_;
