@@ -1,7 +1,10 @@
 // The instances of one service, kept up to date in memory, and a choice among them.
+//
+// It opens whatever the state of the cluster, and goes on through restarts and changes of member: an instance that
+// registers, changes or expires is seen as soon as the server tells. Nobody to ask is no error of a list that is there.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -40,11 +43,17 @@ enum class ViewSource : std::uint8_t { kNone, kServer, kDisk };
 // Immutable, of one revision.
 struct InstanceList {
   std::vector<Instance> instances = {};  // by id
+  std::size_t unreadable = 0;            // records left out because they cannot be read; each was logged once
   Revision revision{};
   ViewSource source = ViewSource::kNone;
 };
 
-enum class Balancer : std::uint8_t { kRoundRobin, kLeastPending, kRandom };
+// Each heeds the weights: an instance of weight 200 gets twice as much as one of 100.
+enum class Balancer : std::uint8_t {
+  kRoundRobin,
+  kLeastPending,  // the one with the fewest picks in use for its weight
+  kRandom,
+};
 
 struct PickOptions {
   std::vector<std::string> exclude = {};  // ids
@@ -57,10 +66,12 @@ class [[nodiscard]] Pick {
   Pick& operator=(Pick&&) noexcept;
   ~Pick();
   const Instance& instance() const;
-  void failed();  // three in a row keep the instance out for 10 s, never more than half of the list
+  // The call did not work; at most once effective. Three in a row keep the instance out for 10 s, never more than half
+  // of the list at once. A Pick destroyed without it was a success.
+  void failed();
 
  private:
-  friend struct internal::Access;
+  friend class Discovery;
   class Impl;
   explicit Pick(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
@@ -69,8 +80,11 @@ class [[nodiscard]] Pick {
 struct DiscoveryOptions {
   std::string service = {};
   Balancer balancer = Balancer::kRoundRobin;
-  std::string cache_file = {};  // the last good list, for a start without any member
-  std::function<void(const std::shared_ptr<const InstanceList>& now)> on_change = nullptr;  // on a callback thread
+  // The last list from the server, kept on disk (a folder that exists), for a start without any member: used when none
+  // has answered within half of wait_ready's timeout (or of the client's call_timeout); `source` says so.
+  std::string cache_file = {};
+  // On a callback thread; conflated: a slow one sees the newest. snapshot() is at least as new inside it.
+  std::function<void(const std::shared_ptr<const InstanceList>& now)> on_change = nullptr;
 };
 
 class [[nodiscard]] Discovery {
@@ -80,12 +94,12 @@ class [[nodiscard]] Discovery {
   Discovery& operator=(Discovery&&) noexcept;
   ~Discovery();
 
-  Status wait_ready(CallOptions call = {}) const;        // a list from the server, or the last good one from disk
+  // Until there is a list, from the server or from disk; without a timeout for as long as it takes.
+  Status wait_ready(CallOptions call = {}) const;
   std::shared_ptr<const InstanceList> snapshot() const;  // never null
   Result<Pick> pick(PickOptions options = {}) const;     // in memory, never blocks; kUnavailable: nobody to call
 
  private:
-  friend struct internal::Access;
   class Impl;
   explicit Discovery(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;

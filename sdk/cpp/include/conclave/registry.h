@@ -81,7 +81,6 @@ class [[nodiscard]] Registration {
 
  private:
   friend class Registry;
-  friend struct internal::Access;
   class Impl;
   explicit Registration(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
