@@ -33,7 +33,7 @@ struct Options {
   // Not flags: the simulator makes them small, so that every rare path is a common one.
   uint64_t log_segment_bytes = 16ULL << 20;
   uint64_t store_wal_bytes_max = 64ULL << 20;       // hard limit of SQLite's -wal
-  uint64_t checkpoint_from_bytes = 4ULL << 20;      // of the -wal: a pass beside the traffic
+  uint64_t checkpoint_from_bytes = 16ULL << 20;     // of the -wal: a pass beside the traffic
   uint64_t checkpoint_pause_below_bytes = 1 << 20;  // left to copy: some milliseconds in which apply stands still
 
   std::chrono::milliseconds request_timeout() const { return std::chrono::milliseconds(5000) + 2 * election_timeout; }
