@@ -143,6 +143,16 @@ ServerStatus decode_status(const Json& answer) {
           .database_bytes = answer["dbSize"].integer()};
 }
 
+std::optional<Error> decode_error(const Json& answer) {
+  constexpr std::int64_t kLastCode = 16;
+  const Json& error = answer["error"].is_object() ? answer["error"] : answer;
+  const std::int64_t code = error["code"].integer();
+  if (code < 1 || code > kLastCode || !error["message"].is_string()) return std::nullopt;
+  Error result{.code = static_cast<Code>(code), .message = error["message"].text()};
+  result.outcome = result.code == Code::kNotFound ? Outcome::kNeverWorks : usual_outcome(result.code);
+  return result;
+}
+
 Revision header_revision(const Json& answer) { return Revision{answer["header"]["revision"].integer()}; }
 
 std::uint64_t header_cluster(const Json& answer) {

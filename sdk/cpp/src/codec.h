@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,9 @@ DeleteResult decode_delete(const Json& answer, const KeySpace& keys);
 Result<TxnResult> decode_txn(const Json& answer, const KeySpace& keys);
 Event decode_event(const Json& event, const KeySpace& keys);
 ServerStatus decode_status(const Json& answer);
+
+// The error in the gateway's envelope, of a call or in a stream; nothing if this is none.
+std::optional<Error> decode_error(const Json& answer);
 
 Revision header_revision(const Json& answer);
 std::uint64_t header_cluster(const Json& answer);  // also of a stream's message

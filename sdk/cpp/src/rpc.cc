@@ -20,8 +20,6 @@ bool refused_before_proposal(const Error& error) {
          error.message == "etcdserver: not capable" || error.message == "etcdserver: rpc not supported for learner";
 }
 
-bool is_code(std::int64_t code) { return code >= 1 && code <= 16; }
-
 }  // namespace
 
 Call::Call(std::shared_ptr<Core> core, Request request, Done done)
@@ -86,19 +84,17 @@ Call::Failure Call::classify(const HttpReply& reply) const {
     return failure;
   }
   const auto parsed = Json::parse(reply.body);
-  const Json& answer = parsed ? *parsed : Json();
-  const Json& error = answer.has("error") && answer["error"].is_object() ? answer["error"] : answer;
-  const std::int64_t code = error["code"].integer();
-  if (!is_code(code)) {  // not the gateway: something between it and us
+  auto error = parsed ? decode_error(*parsed) : std::nullopt;
+  if (!error) {  // not the gateway: something between it and us
     failure.error.code = Code::kUnavailable;
-    failure.error.message = "HTTP status " + std::to_string(reply.status);
+    failure.error.message = "HTTP status " + std::to_string(reply.status) + " without etcd's error";
     failure.repeat = true;
     failure.bad_member = true;
     failure.may_have_happened = true;
     return failure;
   }
-  failure.error.code = static_cast<Code>(code);
-  failure.error.message = error["message"].text();
+  failure.error = std::move(*error);
+  failure.error.endpoint = endpoint;
   const bool refused = refused_before_proposal(failure.error);
   const bool transient = failure.error.code == Code::kUnavailable || failure.error.code == Code::kDeadlineExceeded;
   failure.repeat = refused || transient;
@@ -106,8 +102,6 @@ Call::Failure Call::classify(const HttpReply& reply) const {
   failure.may_have_happened =
       !refused && (transient || failure.error.code == Code::kUnknown || failure.error.code == Code::kInternal ||
                    failure.error.code == Code::kCancelled);
-  failure.error.outcome = usual_outcome(failure.error.code);
-  if (failure.error.code == Code::kNotFound) failure.error.outcome = Outcome::kNeverWorks;
   return failure;
 }
 
@@ -127,17 +121,13 @@ void Call::on_reply(int attempt, HttpReply reply, TimePoint sent_at) {
                            .bad_member = true,
                            .may_have_happened = true});
     }
-    if (json) {
+    if (json && !decode_error(*json)) {
       core_->endpoints().good(endpoint_);
       return finish(lock, Reply{.json = std::move(*json),
                                 .endpoint = core_->endpoints().url(endpoint_),
                                 .sent_at = sent_at,
                                 .uncertain = uncertain_});
     }
-    return failed(lock, {.error = {.code = Code::kInternal,
-                                   .message = "the answer is not JSON: " + json.error().message,
-                                   .endpoint = core_->endpoints().url(endpoint_)},
-                         .may_have_happened = true});
   }
   failed(lock, classify(reply));
 }

@@ -142,7 +142,10 @@ void TestServer::kill() {
   process_ = -1;
 }
 
-void TestServer::pause() { ::kill(process_, SIGSTOP); }
+void TestServer::pause() {
+  ::kill(process_, SIGSTOP);
+  ::waitpid(process_, nullptr, WUNTRACED);  // all its threads stand still now
+}
 
 void TestServer::resume() { ::kill(process_, SIGCONT); }
 

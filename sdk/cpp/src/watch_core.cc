@@ -178,30 +178,34 @@ void WatchCore::on_done(std::uint64_t id, const HttpReply& reply) {
     if (attempt == nullptr) return;
     if (reply.status != 0 && reply.status != kHttpOk) {
       const auto parsed = Json::parse(reply.body);
-      const Json& answer = parsed ? *parsed : Json();
-      const Json& error = answer.has("error") && answer["error"].is_object() ? answer["error"] : answer;
-      const auto code = static_cast<Code>(error["code"].integer());
-      if (error["code"].integer() != 0 && permanent(code)) {
-        return stop(after, {.code = code,
-                            .outcome = Outcome::kNeverWorks,
-                            .message = error["message"].text(),
-                            .endpoint = core_->endpoints().url(attempt->endpoint)});
-      }
+      if (parsed && refused(after, *attempt, *parsed)) return;
     }
     drop(after, id);
   });
+}
+
+// What will never work ends the watch.
+bool WatchCore::refused(After& after, const Attempt& attempt, const Json& answer) {
+  auto error = decode_error(answer);
+  if (!error || !permanent(error->code)) return false;
+  error->outcome = Outcome::kNeverWorks;
+  error->endpoint = core_->endpoints().url(attempt.endpoint);
+  stop(after, std::move(*error));
+  return true;
 }
 
 void WatchCore::on_message(After& after, std::uint64_t id, std::string_view line) {
   Attempt* attempt = find(id);
   if (attempt == nullptr || line.empty()) return;
   const auto message = Json::parse(line);
-  if (!message || !message->has("result")) return drop(after, id);  // an error ends the stream; the next try tells why
+  if (message && refused(after, *attempt, *message)) return;
+  if (!message || !message->has("result")) return drop(after, id);
   const Json& result = (*message)["result"];
   if (result["canceled"].boolean()) return on_cancelled(after, *attempt, result);
   if (result["created"].boolean()) on_created(after, *attempt, result);
   attempt = find(id);
   if (attempt == nullptr || !attempt->created) return;
+  if (!result["created"].boolean()) backoff_.reset();  // it works, not only begins
   if (!result["events"].items().empty()) {
     on_events(after, result);
   } else if (!result["created"].boolean()) {
@@ -217,8 +221,7 @@ void WatchCore::on_created(After& after, Attempt& attempt, const Json& result) {
   const std::int64_t revision = number(header_revision(result));
   const bool replaced = ready_ && endpoints.generation() != generation_;
   generation_ = endpoints.generation();
-  tried_ = 0;
-  backoff_.reset();
+  tried_ = std::uint64_t{1} << attempt.endpoint;  // should it fail right away, others come first
   attempt.created = true;
   attempt.renewal = false;
   if (next_ == 0) next_ = revision + 1;
@@ -294,6 +297,7 @@ void WatchCore::arm_quiet_timer(std::chrono::nanoseconds delay) {
 void WatchCore::on_quiet_timer() {
   const auto quiet = BootClock::now() - last_message_;
   const std::chrono::nanoseconds limit = core_->tuning().watch_quiet;
+  backoff_.reset();
   if (quiet < limit) return arm_quiet_timer(limit - quiet);
   connect_later(true, {});
 }

@@ -61,6 +61,7 @@ class WatchCore : public std::enable_shared_from_this<WatchCore> {
   void on_data(std::uint64_t id, std::string_view piece);
   void on_done(std::uint64_t id, const HttpReply& reply);
   void on_message(After& after, std::uint64_t id, std::string_view line);
+  bool refused(After& after, const Attempt& attempt, const Json& answer);
   void on_created(After& after, Attempt& attempt, const Json& result);
   void on_cancelled(After& after, Attempt& attempt, const Json& result);
   void on_events(After& after, const Json& result);
