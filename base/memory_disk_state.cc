@@ -102,7 +102,7 @@ State::Place State::find(std::string_view path) const {
 
 NodePointer State::link(const Place& place, bool directory) {
   CHECK(place.directory && !place.node, place.name);
-  const auto node = std::make_shared<Node>(directory);
+  auto node = std::make_shared<Node>(directory);
   place.directory->entries[place.name] = node;
   unsynced_names_.push_back({NameChange::Kind::kLink, place.directory, place.name, node, nullptr, ""});
   return node;
@@ -212,7 +212,7 @@ State State::clone() const {
     if (!node) return nullptr;
     NodePointer& known = copies[node.get()];
     if (known) return known;
-    const NodePointer made = known = std::make_shared<Node>(node->directory);
+    NodePointer made = known = std::make_shared<Node>(node->directory);
     made->now = node->now;
     made->durable = node->durable;
     made->unsynced = node->unsynced;

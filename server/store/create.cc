@@ -22,7 +22,7 @@ constexpr const char* kSchema[] = {
 };
 
 Status fill(Vfs& vfs, const std::string& path) {
-  constexpr uint64_t kCacheBytes = 256 * 1024;
+  constexpr uint64_t kCacheBytes = 256ULL << 10;
   TRY_ASSIGN(auto connection, Connection::open(vfs, path, Connection::Role::kMaker, kCacheBytes));
   // A cut in here leaves an unfinished file that nobody looks at, so it needs neither journal nor syncs of its own.
   TRY(connection->run("PRAGMA journal_mode=MEMORY"));
@@ -40,7 +40,7 @@ Status fill(Vfs& vfs, const std::string& path) {
 }
 
 Status remove_if_there(Disk& disk, const std::string& path) {
-  const Status removed = disk.remove(path);
+  Status removed = disk.remove(path);
   if (!removed && removed.error().code != Code::kNotFound) return removed;
   return {};
 }

@@ -8,7 +8,7 @@ namespace store {
 
 namespace {
 
-constexpr uint64_t kCheckpointCacheBytes = 64 * 1024;  // the two connections of the checkpoint read the meta row only
+constexpr uint64_t kCheckpointCacheBytes = 64ULL << 10;  // the two connections of the checkpoint read the meta row only
 
 }  // namespace
 

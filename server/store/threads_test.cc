@@ -10,6 +10,7 @@
 
 // SQLite orders its accesses to the shared memory by locks and barriers of our VFS, but is not instrumented, and its
 // memcpy()s are seen without them.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): the sanitizer gives the name
 extern "C" const char* __tsan_default_suppressions() { return "called_from_lib:libsqlite3.so.0"; }
 
 namespace store {

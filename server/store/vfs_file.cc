@@ -92,7 +92,7 @@ int read_wal(VfsFile& file, uint64_t offset, std::span<std::byte> into) {
   return *got < into.size() ? read_short(into, *got) : SQLITE_OK;
 }
 
-int xRead(sqlite3_file* handle, void* into, int amount, sqlite3_int64 offset) {
+int read(sqlite3_file* handle, void* into, int amount, sqlite3_int64 offset) {
   VfsFile& file = self(handle);
   if (file.vfs.failure().failed()) return SQLITE_IOERR_READ;
   const auto at = static_cast<uint64_t>(offset);
@@ -129,7 +129,7 @@ int write_wal(VfsFile& file, uint64_t offset, BytesView from) {
   return written ? SQLITE_OK : refuse_change(file, written.error(), SQLITE_IOERR_WRITE);
 }
 
-int xWrite(sqlite3_file* handle, const void* from, int amount, sqlite3_int64 offset) {
+int write(sqlite3_file* handle, const void* from, int amount, sqlite3_int64 offset) {
   VfsFile& file = self(handle);
   if (file.vfs.failure().failed()) return SQLITE_IOERR_WRITE;
   file.vfs.count_written(static_cast<uint64_t>(amount));
@@ -137,7 +137,7 @@ int xWrite(sqlite3_file* handle, const void* from, int amount, sqlite3_int64 off
   return (file.wal ? write_wal : write_page)(file, static_cast<uint64_t>(offset), bytes);
 }
 
-int xTruncate(sqlite3_file* handle, sqlite3_int64 size) {
+int truncate(sqlite3_file* handle, sqlite3_int64 size) {
   VfsFile& file = self(handle);
   if (file.vfs.failure().failed()) return SQLITE_IOERR_TRUNCATE;
   if (!file.wal) file.vfs.database_dirty().store(true);
@@ -145,13 +145,13 @@ int xTruncate(sqlite3_file* handle, sqlite3_int64 size) {
   return done ? SQLITE_OK : refuse_change(file, done.error(), SQLITE_IOERR_TRUNCATE);
 }
 
-int xSync(sqlite3_file* handle, int) {
+int sync(sqlite3_file* handle, int) {
   VfsFile& file = self(handle);
   if (!file.wal) file.vfs.database_dirty().store(false);
   return file.vfs.sync(*file.file) ? SQLITE_OK : SQLITE_IOERR_FSYNC;
 }
 
-int xFileSize(sqlite3_file* handle, sqlite3_int64* size) {
+int file_size(sqlite3_file* handle, sqlite3_int64* size) {
   VfsFile& file = self(handle);
   if (file.vfs.failure().failed()) return SQLITE_IOERR_FSTAT;
   const auto answer = file.file->size();
@@ -160,7 +160,7 @@ int xFileSize(sqlite3_file* handle, sqlite3_int64* size) {
   return SQLITE_OK;
 }
 
-int xLock(sqlite3_file* handle, int level) {
+int lock_file(sqlite3_file* handle, int level) {
   VfsFile& file = self(handle);
   Vfs::FileLocks& locks = file.vfs.file_locks();
   if (level <= file.level) return SQLITE_OK;
@@ -182,7 +182,7 @@ int xLock(sqlite3_file* handle, int level) {
   return SQLITE_OK;
 }
 
-int xUnlock(sqlite3_file* handle, int level) {
+int unlock_file(sqlite3_file* handle, int level) {
   VfsFile& file = self(handle);
   Vfs::FileLocks& locks = file.vfs.file_locks();
   MutexLock lock(locks.mutex);
@@ -195,34 +195,34 @@ int xUnlock(sqlite3_file* handle, int level) {
   return SQLITE_OK;
 }
 
-int xCheckReservedLock(sqlite3_file* handle, int* answer) {
+int check_reserved_lock(sqlite3_file* handle, int* answer) {
   Vfs::FileLocks& locks = self(handle).vfs.file_locks();
   MutexLock lock(locks.mutex);
   *answer = locks.reserved != nullptr ? 1 : 0;
   return SQLITE_OK;
 }
 
-int xClose(sqlite3_file* handle) {
+int close(sqlite3_file* handle) {
   VfsFile& file = self(handle);
-  if (!file.wal) xUnlock(handle, SQLITE_LOCK_NONE);
+  if (!file.wal) unlock_file(handle, SQLITE_LOCK_NONE);
   file.~VfsFile();
   return SQLITE_OK;
 }
 
-int xFileControl(sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; }
-int xSectorSize(sqlite3_file*) { return static_cast<int>(kPageBytes); }
+int file_control(sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; }
+int sector_size(sqlite3_file*) { return static_cast<int>(kPageBytes); }
 // A write does not harm what lies beside it. Nothing is assumed of order or of atomic pages.
-int xDeviceCharacteristics(sqlite3_file*) {
+int device_characteristics(sqlite3_file*) {
   return SQLITE_IOCAP_POWERSAFE_OVERWRITE | SQLITE_IOCAP_UNDELETABLE_WHEN_OPEN;
 }
 
-int xShmMap(sqlite3_file* handle, int region, int bytes, int extend, void volatile** into) {
+int shm_map(sqlite3_file* handle, int region, int bytes, int extend, void volatile** into) {
   CHECK(bytes == static_cast<int>(SharedMemory::kRegionBytes), bytes);
   *into = self(handle).vfs.shared_memory().map(static_cast<size_t>(region), extend != 0);
   return SQLITE_OK;
 }
 
-int xShmLock(sqlite3_file* handle, int first, int count, int flags) {
+int shm_lock(sqlite3_file* handle, int first, int count, int flags) {
   VfsFile& file = self(handle);
   SharedMemory& memory = file.vfs.shared_memory();
   if ((flags & SQLITE_SHM_UNLOCK) != 0) {
@@ -232,9 +232,9 @@ int xShmLock(sqlite3_file* handle, int first, int count, int flags) {
   return memory.lock(first, count, (flags & SQLITE_SHM_EXCLUSIVE) != 0, file.held) ? SQLITE_OK : SQLITE_BUSY;
 }
 
-void xShmBarrier(sqlite3_file* handle) { self(handle).vfs.shared_memory().barrier(); }
+void shm_barrier(sqlite3_file* handle) { self(handle).vfs.shared_memory().barrier(); }
 
-int xShmUnmap(sqlite3_file* handle, int) {
+int shm_unmap(sqlite3_file* handle, int) {
   VfsFile& file = self(handle);
   file.vfs.shared_memory().unlock(0, SharedMemory::kLocks, file.held);
   return SQLITE_OK;
@@ -243,22 +243,22 @@ int xShmUnmap(sqlite3_file* handle, int) {
 constexpr sqlite3_io_methods make_methods() {
   sqlite3_io_methods methods{};
   methods.iVersion = 2;  // 3 would offer mmap
-  methods.xClose = xClose;
-  methods.xRead = xRead;
-  methods.xWrite = xWrite;
-  methods.xTruncate = xTruncate;
-  methods.xSync = xSync;
-  methods.xFileSize = xFileSize;
-  methods.xLock = xLock;
-  methods.xUnlock = xUnlock;
-  methods.xCheckReservedLock = xCheckReservedLock;
-  methods.xFileControl = xFileControl;
-  methods.xSectorSize = xSectorSize;
-  methods.xDeviceCharacteristics = xDeviceCharacteristics;
-  methods.xShmMap = xShmMap;
-  methods.xShmLock = xShmLock;
-  methods.xShmBarrier = xShmBarrier;
-  methods.xShmUnmap = xShmUnmap;
+  methods.xClose = close;
+  methods.xRead = read;
+  methods.xWrite = write;
+  methods.xTruncate = truncate;
+  methods.xSync = sync;
+  methods.xFileSize = file_size;
+  methods.xLock = lock_file;
+  methods.xUnlock = unlock_file;
+  methods.xCheckReservedLock = check_reserved_lock;
+  methods.xFileControl = file_control;
+  methods.xSectorSize = sector_size;
+  methods.xDeviceCharacteristics = device_characteristics;
+  methods.xShmMap = shm_map;
+  methods.xShmLock = shm_lock;
+  methods.xShmBarrier = shm_barrier;
+  methods.xShmUnmap = shm_unmap;
   return methods;
 }
 constexpr sqlite3_io_methods kMethods = make_methods();
