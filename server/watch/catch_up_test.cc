@@ -134,6 +134,23 @@ TEST_F(CatchUp, AFullBufferFallsBehindAndLosesNothing) {
   EXPECT_EQ(hub->stats().behind, 0U);
 }
 
+TEST_F(CatchUp, GoesOnWhenHalfOfItsOwnBufferIsFree) {
+  start({.watcher_buffer_bytes = 2000, .ring_bytes = 0});
+  Client client(*hub);
+  client.watch("a");
+  client.watch("b");
+  client.take();
+  std::string value(900, 'x');
+  for (const char* key : {"a", "a", "a", "b", "b"}) put(key, value);
+  EXPECT_EQ(hub->stats().behind, 1U);
+  EXPECT_EQ(client.take_one(), "2 #0 a=" + value + "@2");
+  EXPECT_EQ(works, 1);
+  run();
+  EXPECT_EQ(hub->stats().behind, 0U);
+  EXPECT_EQ(client.take(), (Lines{"3 #0 a=" + value + "@3", "5 #1 b=" + value + "@5", "6 #1 b=" + value + "@6",
+                                  "4 #0 a=" + value + "@4"}));
+}
+
 // Whatever is larger than a buffer still goes out, one delivery at a time.
 TEST_F(CatchUp, AValueLargerThanEveryBufferGoesOut) {
   start({.watcher_buffer_bytes = 100, .stream_buffer_bytes = 100, .process_buffer_bytes = 100, .ring_bytes = 0});

@@ -151,10 +151,10 @@ void HubImpl::close(StreamImpl& stream) {
   bool more = true;
   while (more) {
     MutexLock lock(mutex_);
+    stream.drop_all();  // each time: a publish may have come between
     for (size_t i = 0; i < kChunkWatchers && !notes.watchers.empty(); i++) {
       auto last = std::prev(notes.watchers.end());
       leave(last->second);
-      stream.drop(last->second);
       notes.watchers.erase(last);
     }
     more = !notes.watchers.empty();

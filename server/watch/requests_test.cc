@@ -155,6 +155,17 @@ TEST_F(Requests, NoWakeAfterClose) {
   EXPECT_EQ(hub->stats().watchers, 0U);
 }
 
+TEST_F(Requests, CloseGivesBackWhatIsQueued) {
+  Client client(*hub);
+  for (size_t i = 0; i < 2 * kChunkWatchers + 1; i++) client.watch(i % 2 == 0 ? "a" : "b", i % 3 == 0 ? "c" : "");
+  write({{"a", "1"}, {"b", "2"}});
+  EXPECT_GT(hub->stats().buffered_bytes, 0U);
+  client.stream->close();
+  EXPECT_EQ(hub->stats().buffered_bytes, 0U);
+  EXPECT_EQ(hub->stats().watchers, 0U);
+  EXPECT_EQ(client.take_one(), "nothing");
+}
+
 TEST_F(Requests, CrowdedTellsOfAClientThatDoesNotRead) {
   Client client(*hub);
   for (size_t i = 0; i < kAnswersPerStreamMax; i++) {

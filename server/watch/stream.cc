@@ -172,6 +172,18 @@ bool StreamImpl::drop(Watcher& watcher) {
   return again;
 }
 
+void StreamImpl::drop_all() {
+  MutexLock lock(mutex_);
+  for (; head_ < items_.size(); head_++) {
+    if (items_[head_].watcher == nullptr) continue;
+    items_[head_].watcher->queued = 0;
+    items_[head_].watcher->buffered_bytes = 0;
+  }
+  hub_.buffered_bytes().fetch_sub(buffered_bytes_, std::memory_order_relaxed);
+  std::vector<Item>().swap(items_);
+  head_ = answers_ = buffered_bytes_ = 0;
+}
+
 bool StreamImpl::may_resume(Watcher& watcher) {
   MutexLock lock(mutex_);
   bool room = watcher.buffered_bytes <= hub_.options().watcher_buffer_bytes / 2;
@@ -194,11 +206,6 @@ void StreamImpl::close() {
   hub_.close(*this);
   parts_.clear();
   next_part_ = 0;
-  MutexLock lock(mutex_);
-  CHECK(buffered_bytes_ == 0, buffered_bytes_);  // went with the watchers
-  std::vector<Item>().swap(items_);
-  head_ = 0;
-  answers_ = 0;
 }
 
 }  // namespace watch

@@ -43,6 +43,7 @@ class StreamImpl final : public Stream, public std::enable_shared_from_this<Stre
   // Takes the watcher's deliveries out of the queue, and with them the progress that was queued behind them and speaks
   // of them. True: a progress request of the client is to be answered anew.
   bool drop(Watcher& watcher) EXCLUDES(mutex_);
+  void drop_all() EXCLUDES(mutex_);                    // everything that is queued; for close()
   bool may_resume(Watcher& watcher) EXCLUDES(mutex_);  // room enough to be worth a scan; if not, it goes on waiting
   void call_wake() EXCLUDES(wake_mutex_);              // under no mutex
 
