@@ -6,7 +6,10 @@ folder=$(mktemp -d)
 trap 'kill "$server" 2>/dev/null; rm -rf "$folder"' EXIT
 "$build/bin/http_bench_server" http://127.0.0.1:0 1 >"$folder/url" &
 server=$!
-while [ ! -s "$folder/url" ]; do sleep 0.1; done
+while [ ! -s "$folder/url" ]; do
+  kill -0 "$server" 2>/dev/null || { echo "$build/bin/http_bench_server does not run: build it first" >&2; exit 1; }
+  sleep 0.1
+done
 url=$(cat "$folder/url")
 
 # NAME PATH BODY CONNECTIONS
