@@ -4,10 +4,10 @@ set -eu
 build=${1:-build}
 folder=$(mktemp -d)
 trap 'kill "$server" 2>/dev/null; rm -rf "$folder"' EXIT
-"$build/bin/http_bench_server" http://127.0.0.1:0 1 >"$folder/url" &
+"$build/bench/http_bench_server" http://127.0.0.1:0 1 >"$folder/url" &
 server=$!
 while [ ! -s "$folder/url" ]; do
-  kill -0 "$server" 2>/dev/null || { echo "$build/bin/http_bench_server does not run: build it first" >&2; exit 1; }
+  kill -0 "$server" 2>/dev/null || { echo "$build/bench/http_bench_server does not run: build it first" >&2; exit 1; }
   sleep 0.1
 done
 url=$(cat "$folder/url")
