@@ -3,6 +3,7 @@
 #include "conclave/config.h"
 
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -42,6 +43,7 @@ class Reloader::Impl : public std::enable_shared_from_this<Impl> {
   void on_news();
   void arm(std::unique_lock<std::mutex>& lock);
   void take_over();
+  Result<std::shared_ptr<const void>> call_build(const PrefixView::State& state, ViewSource source) const;
   Status build(const PrefixView::State& state, ViewSource source);
   Status from_disk();
   void rejected(Revision revision, const Error& why);
@@ -186,12 +188,24 @@ void Reloader::Impl::take_over() {
   if (!same && hooks_.on_change) hooks_.on_change(before, snapshot());
 }
 
+// The user's code: an exception means no.
+Result<std::shared_ptr<const void>> Reloader::Impl::call_build(const PrefixView::State& state,
+                                                               ViewSource source) const {
+  try {
+    return hooks_.build(ConfigSet(state.values, state.revision), source);
+  } catch (const std::exception& e) {
+    return fail(Code::kInvalidArgument, std::string("bind or validate threw: ") + e.what());
+  } catch (...) {
+    return fail(Code::kInvalidArgument, "bind or validate threw");
+  }
+}
+
 Status Reloader::Impl::build(const PrefixView::State& state, ViewSource source) {
   {
     const std::lock_guard lock(mutex_);
     looked_at_ = state.revision;
   }
-  auto built = hooks_.build(ConfigSet(state.values, state.revision), source);
+  auto built = call_build(state, source);
   if (!built) {
     Error why = std::move(built.error());
     why.message = hooks_.prefix + why.message;

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
+#include <stdexcept>
 
 #include "conclave/config.h"
 #include "test_server.h"
@@ -88,6 +89,28 @@ TEST(ConfigReloader, TakesOverWhatIsValidAndKeepsTheOldElse) {
   ASSERT_TRUE(told.wait([&] { return told.changes.size() == 2; }));
   EXPECT_EQ(told.changes[1], (std::pair{8, 9}));
   EXPECT_EQ(config.snapshot()->value.timeout, 2s);
+}
+
+TEST(ConfigReloader, AnExceptionOfTheValidationMeansNo) {
+  TestServer server;
+  const Client client = server.client();
+  Told told;
+  auto throwing = options(told);
+  throwing.validate = [](const OrderConfig& c) -> Status {
+    if (c.workers == 7) throw std::runtime_error("seven");
+    return {};
+  };
+  (void)client.put("config/orders/workers", "7").or_throw();
+  const auto refused = Reloader::open(client, throwing);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("threw: seven"), std::string::npos) << refused.error().message;
+  (void)client.put("config/orders/workers", "8").or_throw();
+  Told later;
+  throwing.on_rejected = [&later](Revision revision, const Error& why) { later.rejected(revision, why); };
+  auto config = Reloader::open(client, throwing).or_throw();
+  (void)client.put("config/orders/workers", "7").or_throw();
+  EXPECT_TRUE(later.wait([&] { return later.rejections.size() == 1; }));
+  EXPECT_EQ(config.snapshot()->value.workers, 8);
 }
 
 TEST(ConfigReloader, WithoutAValidSetThereIsNoObject) {

@@ -100,6 +100,14 @@ Result<std::vector<std::string>> parse_list(std::string_view text) {
   }
 }
 
+std::string format_duration(std::chrono::nanoseconds value) {
+  constexpr std::pair<const char*, std::int64_t> kUnits[] = {
+      {"h", 3'600'000'000'000}, {"m", 60'000'000'000}, {"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1'000}};
+  for (const auto& [name, unit] : kUnits)
+    if (value.count() != 0 && value.count() % unit == 0) return std::to_string(value.count() / unit) + name;
+  return std::to_string(value.count()) + "ns";
+}
+
 }  // namespace internal
 }  // namespace v1
 }  // namespace conclave

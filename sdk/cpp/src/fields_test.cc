@@ -69,7 +69,7 @@ TEST(Fields, NameWhatIsWrong) {
   const std::pair<std::map<std::string, std::string, std::less<>>, const char*> cases[] = {
       {{{"banks", "a"}}, "workers: missing"},
       {{{"banks", "a"}, {"workers", "many"}}, "workers: \"many\" is not a whole number"},
-      {{{"banks", "a"}, {"workers", "65"}}, "workers: outside of its limits"},
+      {{{"banks", "a"}, {"workers", "65"}}, "workers: outside of its limits, 1 to 64"},
       {{{"banks", "a"}, {"workers", "99999999999"}}, "workers: out of range"},
       {{{"banks", "a"}, {"workers", "8"}, {"timeout", "500"}}, "timeout: \"500\" is not a duration with a unit"},
       {{{"banks", "a"}, {"workers", "8"}, {"timeout", "1us"}}, "timeout: finer than the unit"},
@@ -85,6 +85,38 @@ TEST(Fields, NameWhatIsWrong) {
     EXPECT_EQ(read.error().code, Code::kInvalidArgument);
     EXPECT_EQ(read.error().message.substr(0, std::string(text).size()), text);
   }
+}
+
+enum class Level : std::uint8_t { kLow, kHigh };
+struct Special {
+  Level level = Level::kLow;
+  std::chrono::milliseconds pause = 1s;
+  std::optional<int> limit;
+  std::pair<int, int> range;
+};
+
+TEST(Fields, TakeATableAParserOrLimitsOfTwoUnits) {
+  Fields<Special> fields;
+  fields.optional("level", &Special::level, one_of<Level>({{"low", Level::kLow}, {"high", Level::kHigh}}))
+      .optional("pause", &Special::pause, between(10ms, 10s))
+      .optional("limit", &Special::limit, between(1u, 9u))
+      .optional("range", &Special::range, [](std::string_view text) -> Result<std::pair<int, int>> {
+        if (text != "1-2") return fail(Code::kInvalidArgument, "not 1-2");
+        return std::pair{1, 2};
+      });
+  const auto bind = [&](std::map<std::string, std::string, std::less<>> values) {
+    return fields(ConfigSet(std::move(values), Revision{7}));
+  };
+  const auto read = bind({{"level", "high"}, {"pause", "10s"}, {"limit", "9"}, {"range", "1-2"}});
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->level, Level::kHigh);
+  EXPECT_EQ(read->pause, 10s);
+  EXPECT_EQ(read->limit, 9);
+  EXPECT_EQ(read->range, (std::pair{1, 2}));
+  EXPECT_EQ(bind({{"level", "middle"}}).error().message, "level: not one of high, low");
+  EXPECT_EQ(bind({{"pause", "5ms"}}).error().message, "pause: outside of its limits, 10ms to 10s");
+  EXPECT_EQ(bind({{"limit", "-1"}}).error().message, "limit: outside of its limits, 1 to 9");
+  EXPECT_EQ(bind({{"range", "2-1"}}).error().message, "range: not 1-2");
 }
 
 TEST(Fields, ReadDurationsOfSeveralParts) {

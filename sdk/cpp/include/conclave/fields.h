@@ -101,7 +101,7 @@ Result<T> parse_value(std::string_view text) {
     }
     return list;
   } else {
-    static_assert(!sizeof(T), "Fields cannot read this type: give a parser as third argument");
+    static_assert(!sizeof(T), "Fields cannot read this type: give one_of(...) or a parser as third argument");
   }
 }
 
@@ -113,32 +113,105 @@ struct Between {
   V low;
   V high;
 };
-template <class V>
-Between<V> between(V low, V high) {
-  return {std::move(low), std::move(high)};
+template <class A, class B>
+Between<std::common_type_t<A, B>> between(A low, B high) {
+  using V = std::common_type_t<A, B>;
+  return {static_cast<V>(std::move(low)), static_cast<V>(std::move(high))};
 }
+
+// The names of an enum's values: `one_of<Level>({{"low", Level::kLow}, {"high", Level::kHigh}})`.
+template <class V>
+struct OneOf {
+  std::map<std::string, V, std::less<>> names;
+};
+template <class V>
+OneOf<V> one_of(std::map<std::string, V, std::less<>> names) {
+  return {std::move(names)};
+}
+
+namespace internal {
+
+std::string format_duration(std::chrono::nanoseconds value);  // "500ms", "2s"
+
+template <class V>
+std::string format_limit(const V& value) {
+  if constexpr (IsDuration<V>::value) {
+    return format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(value));
+  } else if constexpr (std::is_arithmetic_v<V>) {
+    std::string text = std::to_string(value);
+    if constexpr (std::is_floating_point_v<V>) text.erase(text.find_last_not_of('0') + 1);
+    return text;
+  } else {
+    return std::string(value);
+  }
+}
+
+template <class A, class B>
+bool less(const A& a, const B& b) {
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B>) {
+    return std::cmp_less(a, b);
+  } else {
+    return a < b;
+  }
+}
+
+template <class Member>
+struct Unwrap {
+  using Type = Member;
+};
+template <class V>
+struct Unwrap<std::optional<V>> {
+  using Type = V;
+};
+
+// How a text becomes a member: by its type alone, by its type within limits, by a table, or by the user's parser
+// (`Result<Member>(std::string_view)`).
+struct ByType {};
+
+template <class Member>
+Result<Member> read_value(std::string_view text, const ByType&) {
+  return parse_value<Member>(text);
+}
+template <class Member, class V>
+Result<Member> read_value(std::string_view text, const Between<V>& limits) {
+  auto parsed = parse_value<typename Unwrap<Member>::Type>(text);
+  if (!parsed) return fail(std::move(parsed.error()));
+  if (less(*parsed, limits.low) || less(limits.high, *parsed))
+    return fail(Code::kInvalidArgument,
+                "outside of its limits, " + format_limit(limits.low) + " to " + format_limit(limits.high));
+  return Member(std::move(*parsed));
+}
+template <class Member, class V>
+Result<Member> read_value(std::string_view text, const OneOf<V>& table) {
+  if (const auto it = table.names.find(text); it != table.names.end()) return Member(it->second);
+  std::string names;
+  for (const auto& [name, value] : table.names) names += (names.empty() ? "" : ", ") + name;
+  return fail(Code::kInvalidArgument, "not one of " + names);
+}
+template <class Member, class Parser>
+requires std::is_invocable_r_v < Result<Member>,
+const Parser&, std::string_view > Result<Member> read_value(std::string_view text, const Parser& parser) {
+  return parser(text);
+}
+
+}  // namespace internal
 
 template <class T>
 class Fields {
  public:
-  template <class Member>
-  Fields& required(std::string name, Member T::*member) {
-    return add(std::move(name), true, reader<Member>(member));
+  // `rule`: between(...), one_of(...), or a parser; left out, the member's type alone decides.
+  template <class Member, class Rule = internal::ByType>
+  Fields& required(std::string name, Member T::*member, Rule rule = {}) {
+    return add(std::move(name), true, member, std::move(rule));
   }
-  template <class Member, class V>
-  Fields& required(std::string name, Member T::*member, Between<V> limits) {
-    return add(std::move(name), true, reader<Member>(member, std::move(limits)));
-  }
-  template <class Member>
-  Fields& optional(std::string name, Member T::*member) {
-    return add(std::move(name), false, reader<Member>(member));
-  }
-  template <class Member, class V>
-  Fields& optional(std::string name, Member T::*member, Between<V> limits) {
-    return add(std::move(name), false, reader<Member>(member, std::move(limits)));
+  // A key that is missing leaves the member as T has it.
+  template <class Member, class Rule = internal::ByType>
+  Fields& optional(std::string name, Member T::*member, Rule rule = {}) {
+    return add(std::move(name), false, member, std::move(rule));
   }
 
-  // Names of the set that no field reads are left alone.
+  // Names of the set that no field reads are left alone. kInvalidArgument with the first field that is missing or
+  // wrong.
   Result<T> operator()(const ConfigSet& set) const {
     T value{};
     for (const Field& field : fields_) {
@@ -154,33 +227,20 @@ class Fields {
   }
 
  private:
-  using Read = std::function<Status(T&, std::string_view)>;
   struct Field {
     std::string name;
     bool required;
-    Read read;
+    std::function<Status(T&, std::string_view)> read;
   };
 
-  template <class Member>
-  static Read reader(Member T::*member) {
-    return [member](T& into, std::string_view text) -> Status {
-      auto parsed = internal::parse_value<Member>(text);
+  template <class Member, class Rule>
+  Fields& add(std::string name, bool required, Member T::*member, Rule rule) {
+    auto read = [member, rule = std::move(rule)](T& into, std::string_view text) -> Status {
+      auto parsed = internal::read_value<Member>(text, rule);
       if (!parsed) return fail(std::move(parsed.error()));
       into.*member = std::move(*parsed);
       return {};
     };
-  }
-  template <class Member, class V>
-  static Read reader(Member T::*member, Between<V> limits) {
-    return [member, limits](T& into, std::string_view text) -> Status {
-      auto parsed = internal::parse_value<Member>(text);
-      if (!parsed) return fail(std::move(parsed.error()));
-      if (*parsed < limits.low || limits.high < *parsed) return fail(Code::kInvalidArgument, "outside of its limits");
-      into.*member = std::move(*parsed);
-      return {};
-    };
-  }
-  Fields& add(std::string name, bool required, Read read) {
     fields_.push_back({std::move(name), required, std::move(read)});
     return *this;
   }
