@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "codec.h"
+#include "conclave/mutex.h"
 #include "conclave/session.h"
+#include "conclave/watch.h"
 #include "core.h"
 #include "test_proxy.h"
 #include "test_server.h"
@@ -190,6 +192,40 @@ TEST(Session, OpensOnlyWithinItsDeadline) {
   EXPECT_EQ(session.error().code, Code::kUnavailable);
   EXPECT_LT(Clock::now() - start, 1s);
   EXPECT_EQ(Session::open(client, {.ttl = 0s}).error().code, Code::kInvalidArgument);
+}
+
+TEST(Session, EndsWithItsClient) {
+  TestServer server;
+  const Client other = server.client();
+  Client client = server.client();
+  auto session = Session::open(client, {.ttl = 60s}).or_throw();
+  (void)client.put("k", "v", {.lease = session.lease()}).or_throw();
+  ASSERT_TRUE(client.close({.timeout = 5s}));
+  EXPECT_FALSE(other.get("k").or_throw().has_value());  // close waited for the revocation
+  EXPECT_FALSE(session.held());
+  EXPECT_EQ(Session::open(client).error().code, Code::kFailedPrecondition);
+}
+
+TEST(Session, AndAllElseEndsQuicklyWhileTheServerHangs) {
+  TestServer server;
+  auto client = std::make_unique<Client>(server.client());
+  auto session = std::make_unique<Session>(Session::open(*client, {.ttl = 30s}).or_throw());
+  auto lock = std::make_unique<Lock>(Mutex(*session, "l").lock().or_throw());
+  auto watch = std::make_unique<Watch>(Watch::open(*client, {.key = "a"}).or_throw());
+  auto subscription =
+      std::make_unique<Subscription>(subscribe(*client, {.key = "a"}, [](const WatchBatch&) {}).or_throw());
+  server.pause();
+  const auto quick = [](auto& object) {
+    const auto start = Clock::now();
+    object.reset();
+    return Clock::now() - start < 250ms;
+  };
+  EXPECT_TRUE(quick(subscription));
+  EXPECT_TRUE(quick(watch));
+  EXPECT_TRUE(quick(lock));
+  EXPECT_TRUE(quick(session));
+  EXPECT_TRUE(quick(client));
+  server.resume();
 }
 
 TEST(Session, EndsQuicklyWithoutAServer) {
