@@ -15,11 +15,11 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(CallbackQueue, RunsOneAtATimeAndInOrder) {
-  const auto pool = std::make_shared<CallbackPool>(4);
-  CallbackQueue queue(pool, "q");
   std::vector<int> order;
   std::atomic<int> inside{0};
   std::promise<void> done;
+  const auto pool = std::make_shared<CallbackPool>(4);
+  CallbackQueue queue(pool, "q");
   constexpr int kCallbacks = 1000;
   for (int i = 0; i < kCallbacks; ++i) {
     ASSERT_TRUE(queue.post([&, i] {
@@ -34,24 +34,24 @@ TEST(CallbackQueue, RunsOneAtATimeAndInOrder) {
 }
 
 TEST(CallbackQueue, DoesNotKeepOthersWaiting) {
+  std::promise<void> release;
+  std::promise<void> ran;
   const auto pool = std::make_shared<CallbackPool>(2);
   CallbackQueue slow(pool, "slow");
   CallbackQueue quick(pool, "quick");
-  std::promise<void> release;
   slow.post([&] { release.get_future().wait(); });
-  std::promise<void> ran;
   quick.post([&] { ran.set_value(); });
   EXPECT_EQ(ran.get_future().wait_for(5s), std::future_status::ready);
   release.set_value();
 }
 
 TEST(CallbackQueue, WaitsForARunningCallbackWhenClosedAndRunsNoOther) {
-  const auto pool = std::make_shared<CallbackPool>(2);
-  CallbackQueue queue(pool, "q");
   std::promise<void> started;
   std::promise<void> release;
   std::atomic<bool> finished{false};
   std::atomic<bool> second{false};
+  const auto pool = std::make_shared<CallbackPool>(2);
+  CallbackQueue queue(pool, "q");
   queue.post([&] {
     started.set_value();
     release.get_future().wait();
@@ -63,6 +63,7 @@ TEST(CallbackQueue, WaitsForARunningCallbackWhenClosedAndRunsNoOther) {
     queue.close();
     return finished.load();
   });
+  while (queue.post([] {})) std::this_thread::sleep_for(1ms);  // until close() has begun
   release.set_value();
   EXPECT_TRUE(closed.get());
   EXPECT_FALSE(queue.post([&] { second = true; }));
@@ -70,10 +71,10 @@ TEST(CallbackQueue, WaitsForARunningCallbackWhenClosedAndRunsNoOther) {
 }
 
 TEST(CallbackQueue, MayBeClosedFromInside) {
-  const auto pool = std::make_shared<CallbackPool>(1);
-  std::optional<CallbackQueue> queue;
-  queue.emplace(pool, "q");
   std::promise<void> done;
+  std::optional<CallbackQueue> queue;
+  const auto pool = std::make_shared<CallbackPool>(1);
+  queue.emplace(pool, "q");
   queue->post([&] {
     queue.reset();
     done.set_value();
@@ -82,23 +83,23 @@ TEST(CallbackQueue, MayBeClosedFromInside) {
 }
 
 TEST(CallbackPool, CountsAndTellsWhatThrows) {
-  const auto pool = std::make_shared<CallbackPool>(1);
   std::promise<std::string> told;
-  pool->set_reporter([&](const std::string& problem) { told.set_value(problem); });
+  std::promise<void> next;
+  const auto pool = std::make_shared<CallbackPool>(1);
   CallbackQueue queue(pool, "config");
+  pool->set_reporter([&](const std::string& problem) { told.set_value(problem); });
   queue.post([] { throw std::runtime_error("boom"); });
   EXPECT_EQ(told.get_future().get(), "config: callback threw: boom");
   EXPECT_EQ(pool->thrown(), 1u);
-  std::promise<void> next;
   queue.post([&] { next.set_value(); });
   next.get_future().wait();
 }
 
 TEST(CallbackQueue, RefusesMoreThanItsLimit) {
-  const auto pool = std::make_shared<CallbackPool>(1);
-  CallbackQueue queue(pool, "q");
   std::promise<void> started;
   std::promise<void> release;
+  const auto pool = std::make_shared<CallbackPool>(1);
+  CallbackQueue queue(pool, "q");
   queue.post([&] {
     started.set_value();
     release.get_future().wait();

@@ -14,9 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Loop, RunsWhatIsDueInOrder) {
-  Loop loop;
   std::vector<int> order;
   std::promise<void> done;
+  Loop loop;
   const auto now = BootClock::now();
   loop.at(now + 30ms, [&] { order.push_back(3); });
   loop.at(now + 10ms, [&] { order.push_back(1); });
@@ -29,14 +29,14 @@ TEST(Loop, RunsWhatIsDueInOrder) {
 }
 
 TEST(Loop, ForgetsWhatIsCancelled) {
-  Loop loop;
   std::atomic<int> runs{0};
+  std::promise<void> done;
+  Loop loop;
   const auto never = loop.at(kNever, [&] { ++runs; });
   const auto later = loop.at(BootClock::now() + 1h, [&] { ++runs; });
   EXPECT_TRUE(loop.cancel(never));
   EXPECT_TRUE(loop.cancel(later));
   EXPECT_FALSE(loop.cancel(later));
-  std::promise<void> done;
   loop.post([&] { done.set_value(); });
   done.get_future().wait();
   EXPECT_EQ(runs, 0);
@@ -66,8 +66,8 @@ TEST(Loop, WaitsForARunningTaskWhenItStopsAndDestroysTheOthers) {
 }
 
 TEST(Loop, MayBeStoppedFromInside) {
-  auto loop = std::make_shared<Loop>();
   std::promise<void> done;
+  auto loop = std::make_shared<Loop>();
   loop->post([&, loop] {
     EXPECT_TRUE(loop->on_thread());
     loop->stop();
