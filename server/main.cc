@@ -20,6 +20,7 @@ extern char** environ;
 namespace {
 
 constexpr auto kStopPatience = std::chrono::milliseconds(700);  // exit within 1.5 s of SIGTERM
+constexpr auto kReadyPatience = std::chrono::seconds(3);
 constexpr timespec kReadyPoll{.tv_sec = 0, .tv_nsec = 1'000'000};
 
 std::vector<std::string> texts(const std::vector<config::Url>& urls) {
@@ -80,10 +81,23 @@ int serve(member::Member& member, http::Server& clients, http::Server& peers) {
   const sigset_t signals = stop_signals();
   member.start();
   int signal = -1;
-  while (signal < 0 && !member.state().ready) signal = sigtimedwait(&signals, nullptr, &kReadyPoll);
+  Clock& clock = real_world().clock;
+  const auto begin = clock.monotonic();
+  bool serving = false;
+  while (signal < 0 && !member.state().ready) {
+    signal = sigtimedwait(&signals, nullptr, &kReadyPoll);
+    if (!serving && clock.monotonic() > begin + kReadyPatience) {
+      log_warn("not ready yet: clients are answered as far as that goes, and health says so");
+      peers.start();
+      clients.start();
+      serving = true;
+    }
+  }
   if (signal < 0) {
-    peers.start();
-    clients.start();
+    if (!serving) {
+      peers.start();
+      clients.start();
+    }
     log_info("ready to serve client requests", {{"client_urls", joined(clients.urls())}});
     do {
       signal = sigwaitinfo(&signals, nullptr);

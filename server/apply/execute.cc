@@ -43,15 +43,6 @@ auto in_revision(Batch& batch, const Run& run) {
   return result;
 }
 
-bool has_put(const etcdserverpb::TxnRequest& request) {
-  auto any = [](const auto& operations) {
-    return std::any_of(operations.begin(), operations.end(), [](const etcdserverpb::RequestOp& operation) {
-      return operation.has_request_put() || (operation.has_request_txn() && has_put(operation.request_txn()));
-    });
-  };
-  return any(request.success()) || any(request.failure());
-}
-
 // What alarms refuse, as etcd's corrupt and capped appliers do: damage goes before space.
 Status check_alarms(const Batch& batch, const Entry& entry) {
   bool corrupting = false;

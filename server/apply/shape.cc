@@ -137,6 +137,16 @@ Status check_txn(const TxnRequest& request, size_t max_txn_ops) {
   return {};
 }
 
+bool has_put(const TxnRequest& request) {
+  for (const Operations* branch : {&request.success(), &request.failure()}) {
+    for (const auto& op : *branch) {
+      if (op.has_request_put()) return true;
+      if (op.has_request_txn() && has_put(op.request_txn())) return true;
+    }
+  }
+  return false;
+}
+
 bool is_read_only(const TxnRequest& request) {
   return all_ranges(request, [](const auto&) { return true; });
 }

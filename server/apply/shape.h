@@ -36,6 +36,9 @@ Status check_delete_range(const etcdserverpb::DeleteRangeRequest& request);
 // inside it lack.
 Status check_txn(const etcdserverpb::TxnRequest& request, size_t max_txn_ops);
 
+// A put on any level, in either branch: what a full store refuses.
+bool has_put(const etcdserverpb::TxnRequest& request);
+
 // Nothing but ranges, on every level: may be answered from a read view (apply/read_txn.h) and need not be proposed.
 bool is_read_only(const etcdserverpb::TxnRequest& request);
 // All of them serializable: the read view need not be confirmed by the cluster. True for a txn without operations.

@@ -54,12 +54,16 @@ Time ApplyStage::apply_batch() {
       return kWhenWoken;
     }
     if (!std::exchange(full_told_, true)) {
+      parts_.failure.out_of_space(true);
       log_error("the disk of the store is full: writes wait until there is space",
                 {{"error", applied.error().message}});
     }
     return parts_.clock.monotonic() + kSpaceRetry;
   }
-  if (std::exchange(full_told_, false)) log_info("the disk of the store has space again: writes go on");
+  if (std::exchange(full_told_, false)) {
+    parts_.failure.out_of_space(false);
+    log_info("the disk of the store has space again: writes go on");
+  }
   parts_.commit_seconds.observe(std::chrono::duration<double>(parts_.clock.monotonic() - begin).count());
   // The loop hears first: a client that was answered may ask for its new lease at once.
   parts_.applied(

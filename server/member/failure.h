@@ -25,8 +25,13 @@ class Failure {
   }
   bool failed() const { return failed_.load(); }
 
+  // A full disk is no failure: what it holds up goes on when there is space. But it is told (health).
+  void out_of_space(bool is) { out_of_space_.fetch_add(is ? 1 : -1); }
+  bool out_of_space() const { return out_of_space_.load() > 0; }
+
  private:
   std::atomic<bool> failed_{false};
+  std::atomic<int> out_of_space_{0};  // of the log and the store, each
 };
 
 }  // namespace member

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "apply/entry_version.h"
+#include "apply/shape.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "member/apply_stage.h"
@@ -91,6 +92,7 @@ class MemberOf final : public Member {
   }
   const lease::Table& leases() const override { return leases_; }
   int64_t new_lease_id() override;
+  void damaged(const Error& error) override { failure_.report(error); }
   watch::Hub& watches() override { return *hub_; }
   State state() const override;
   uint64_t term() const override { return loop_->term(); }
@@ -107,6 +109,7 @@ class MemberOf final : public Member {
   Time housekeeping(Time now);
   void announce();
   void watch_space();
+  bool over_quota(const conclavepb::Entry& command) const;
 
   World& world_;
   const Options options_;
@@ -243,6 +246,9 @@ void MemberOf::stop() {
 }
 
 void MemberOf::propose(conclavepb::Entry command, Done done) {
+  if (over_quota(command)) {
+    return done(::fail(Code::kResourceExhausted, kErrorNoSpace));
+  }
   const uint64_t id = next_request_.fetch_add(1, std::memory_order_relaxed);
   command.set_version(apply::kEntryVersion);
   command.set_request_id(id);
@@ -257,6 +263,13 @@ void MemberOf::propose(conclavepb::Entry command, Done done) {
   if (!loop_->propose({id, std::move(data)})) {
     waiters_.complete(id, ::fail(Code::kResourceExhausted, kErrorTooManyRequests));
   }
+}
+
+// Deletes, compactions and the like must go through, or there would be no way back.
+bool MemberOf::over_quota(const conclavepb::Entry& command) const {
+  const bool grows =
+      command.has_put() || command.has_lease_grant() || (command.has_txn() && apply::has_put(command.txn()));
+  return grows && folder_.store->stats().size_bytes > options_.quota_bytes;
 }
 
 void MemberOf::linearize(std::function<void(Status)> done) {
@@ -281,6 +294,7 @@ Member::State MemberOf::state() const {
   state.store = folder_.store->stats();
   state.keys = mvcc_->key_count();
   state.proposals_waiting = waiters_.size();
+  state.out_of_space = failure_.out_of_space();
   state.ready = !failure_.failed() && announced_.load() && state.raft.leader != raft::kNobody &&
                 state.published.applied_term == state.raft.term;
   return state;

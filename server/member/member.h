@@ -51,6 +51,9 @@ class Member {
   virtual const lease::Table& leases() const = 0;
   virtual int64_t new_lease_id() = 0;
 
+  // A read found damage (kDataLoss): the member stops, as it does when a write fails.
+  virtual void damaged(const Error& error) = 0;
+
   virtual watch::Hub& watches() = 0;
 
   struct State {
@@ -61,7 +64,8 @@ class Member {
     store::Stats store;
     int64_t keys = 0;
     size_t proposals_waiting = 0;
-    bool ready = false;  // has a leader and serves clients
+    bool ready = false;         // has a leader and serves clients
+    bool out_of_space = false;  // a disk is full: writes wait until it is not
   };
   virtual State state() const = 0;
   virtual uint64_t term() const = 0;

@@ -79,12 +79,16 @@ Time WalStage::append() {
       return kWhenWoken;
     }
     if (!std::exchange(full_told_, true)) {
+      failure_.out_of_space(true);
       log_error("the disk of the Raft log is full: writes wait until there is space",
                 {{"error", appended.error().message}});
     }
     return clock_.monotonic() + kSpaceRetry;
   }
-  if (std::exchange(full_told_, false)) log_info("the disk of the Raft log has space again: writes go on");
+  if (std::exchange(full_told_, false)) {
+    failure_.out_of_space(false);
+    log_info("the disk of the Raft log has space again: writes go on");
+  }
   const Time took = clock_.monotonic() - begin;
   sync_seconds_.observe(std::chrono::duration<double>(took).count());
   if (took > std::chrono::seconds(1)) {

@@ -106,6 +106,12 @@ void propose(Context& context, conclavepb::Entry command, http::Reply reply) {
   });
 }
 
+// What a read that failed is answered with. Damage stops the member: the next read might not notice it.
+inline void refuse_read(Context& context, http::Reply reply, const Error& error) {
+  if (error.code == Code::kDataLoss) context.member.damaged(error);
+  reply.send(::fail(error));
+}
+
 // Calls read(reader, reply) with a reader that has seen everything that was acknowledged before the call (with
 // `serializable`: whatever is at hand), on this io thread if possible.
 template <class Read>

@@ -18,6 +18,7 @@ std::string read_failure(Context& context) {
   request.set_keys_only(true);
   etcdserverpb::RangeResponse response;
   auto read = context.member.reader()->range(request, &response);
+  if (!read && read.error().code == Code::kDataLoss) context.member.damaged(read.error());
   return read ? "" : read.error().message;
 }
 
@@ -26,6 +27,7 @@ std::string serializable_read(Context& context) { return read_failure(context); 
 std::string linearizable_read(Context& context) {
   const auto state = context.member.state();
   if (state.raft.leader == raft::kNobody) return member::kErrorNoLeader;
+  if (state.out_of_space) return "the disk is full: writes wait for space";
   if (!state.ready) return member::kErrorTimeout;
   return read_failure(context);
 }

@@ -31,7 +31,9 @@ void range(Context& context, http::UnaryCall call) {
   with_reader(context, call.info.io_thread, serializable, std::move(call.reply),
               [&context, shared](mvcc::Reader& reader, http::Reply reply) {
                 RangeResponse response;
-                if (auto read = reader.range(*shared, &response); !read) return reply.send(::fail(read.error()));
+                if (auto read = reader.range(*shared, &response); !read) {
+                  return refuse_read(context, std::move(reply), read.error());
+                }
                 context.header.fill(response.mutable_header());
                 response.mutable_header()->set_revision(reader.at().revision);
                 reply.send_now(response);
@@ -63,7 +65,7 @@ void read_txn(Context& context, size_t io_thread, std::shared_ptr<const TxnReque
               [&context, request](mvcc::Reader& reader, http::Reply answer) {
                 TxnResponse response;
                 if (auto read = apply::read_txn(reader, *request, &response); !read) {
-                  return answer.send(::fail(read.error()));
+                  return refuse_read(context, std::move(answer), read.error());
                 }
                 context.header.fill(response.mutable_header());
                 answer.send_now(response);
