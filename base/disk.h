@@ -21,6 +21,9 @@ class File {
   virtual Result<size_t> read(uint64_t offset, std::span<std::byte> into) = 0;
   virtual Status write(uint64_t offset, BytesView from) = 0;  // all of it, or an error with an unknown part written
   virtual Status sync() = 0;                                  // data and size are on stable storage when this returns
+  // A hint that promises nothing about durability: begin to write this range out (and wait for that), so that a later
+  // sync finds little to do and other files' syncs do not queue behind it. An error counts as one of sync().
+  virtual Status write_out(uint64_t /*offset*/, uint64_t /*length*/, bool /*wait*/) { return {}; }
   virtual Status truncate(uint64_t size) = 0;
   virtual Status allocate(uint64_t size) = 0;  // reserves space up to `size` and sets the size (zeros); never shrinks
   virtual Result<uint64_t> size() = 0;

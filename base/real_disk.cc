@@ -24,6 +24,7 @@ Code code_of(int error) {
       return Code::kAlreadyExists;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:  // a limit of the process, or of the file system
       return Code::kResourceExhausted;
     case EACCES:
     case EPERM:
@@ -101,6 +102,18 @@ class RealFile : public File {
   // clean, so that a second call would answer success for data that is gone.
   Status sync() override {
     if (::fdatasync(fd_.get()) < 0) return failed("sync", path_);
+    return {};
+  }
+
+  // Without waiting the kernel reports no error here, and none is lost: the next sync() tells it.
+  Status write_out(uint64_t offset, uint64_t length, bool wait) override {
+    const unsigned flags =
+        SYNC_FILE_RANGE_WRITE | (wait ? SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WAIT_AFTER : 0);
+    const int done = ::sync_file_range(fd_.get(), static_cast<off64_t>(offset), static_cast<off64_t>(length), flags);
+    // Some file systems have no such call; then sync() does it all.
+    if (done < 0 && errno != ENOSYS && errno != EINVAL && errno != ESPIPE && errno != EINTR) {
+      return failed("write out", path_);
+    }
     return {};
   }
 

@@ -88,6 +88,15 @@ TEST_F(RealDiskTest, FullDeviceIsResourceExhausted) {
   EXPECT_EQ(written.error(), (Error{Code::kResourceExhausted, "/dev/full: write: No space left on device"}));
 }
 
+TEST_F(RealDiskTest, WriteOutIsAHintOnly) {
+  auto file = *disk_.open(path("a"), OpenMode::kCreateNew);
+  ASSERT_TRUE(file->write(0, as_bytes("hello")));
+  EXPECT_TRUE(file->write_out(0, 5, false));
+  EXPECT_TRUE(file->write_out(0, 1 << 20, true)) << "beyond the end";
+  EXPECT_TRUE((*disk_.open("/dev/null", OpenMode::kReadWrite))->write_out(0, 5, true)) << "where there is no such call";
+  EXPECT_EQ(*file->size(), 5u);
+}
+
 TEST_F(RealDiskTest, RenameReplacesAndRemoveRemoves) {
   ASSERT_TRUE((*disk_.open(path("a"), OpenMode::kCreate))->write(0, as_bytes("new")));
   ASSERT_TRUE((*disk_.open(path("b"), OpenMode::kCreate))->write(0, as_bytes("older")));

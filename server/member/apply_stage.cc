@@ -9,6 +9,9 @@
 namespace member {
 namespace {
 
+// Slices of compaction touch many pages: left alone they fill the -wal faster than a checkpoint beside them empties it,
+// and the rest of it would be copied in one long pause. So they wait while a checkpoint is due.
+constexpr Time kSliceRetry = std::chrono::milliseconds(5);
 constexpr size_t kRunsMax = 1'000'000;  // raft's limit of unapplied entries is far below
 
 }  // namespace
@@ -31,8 +34,9 @@ Time ApplyStage::step() {
   if (!waiting_.empty()) {
     if (const Time retry = apply_batch(); retry != kNow) return retry;
   }
-  if (more_slices_) return slice();
-  return waiting_.empty() ? kWhenWoken : kNow;
+  if (more_slices_ && !checkpoint_is_behind()) return slice();
+  if (!waiting_.empty()) return kNow;
+  return more_slices_ ? parts_.clock.monotonic() + kSliceRetry : kWhenWoken;
 }
 
 Time ApplyStage::apply_batch() {

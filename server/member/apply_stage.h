@@ -46,6 +46,7 @@ class ApplyStage final : public Stage {
     PauseGate& gate;
     metrics::Histogram& commit_seconds;
     uint64_t member_id = 0;
+    uint64_t slices_below_bytes = 0;           // of the -wal (checkpoint_from_bytes)
     std::function<void(AppliedNote)> applied;  // to the loop
     std::function<void()> checkpoint_needed;   // wakes the checkpoint stage
   };
@@ -54,10 +55,12 @@ class ApplyStage final : public Stage {
   void push(std::vector<LogEntry> committed);  // any thread; in order
   Time step() override;
   const char* name() const override { return "apply"; }
+  bool is_urgent() const override { return true; }
 
  private:
   Time apply_batch();
   Time slice();
+  bool checkpoint_is_behind() const { return parts_.store.stats().wal_bytes >= parts_.slices_below_bytes; }
   void answer(std::vector<apply::Outcome> outcomes);
 
   Parts parts_;

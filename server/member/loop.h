@@ -73,6 +73,7 @@ class Loop final : public Stage {
 
   Time step() override;
   const char* name() const override { return "raft"; }
+  bool is_urgent() const override { return true; }
 
  private:
   using Call = std::function<void(Time now)>;

@@ -207,6 +207,7 @@ void MemberOf::build_stages(const std::vector<apply::Member>& members) {
       .gate = gate_,
       .commit_seconds = commit_,
       .member_id = member_id(),
+      .slices_below_bytes = options_.checkpoint_from_bytes,
       .applied = [this](AppliedNote note) { loop_->applied(std::move(note)); },
       .checkpoint_needed = [this] { checkpoint_->wake(); },
   });

@@ -43,6 +43,8 @@ class Stage {
   // Does a bounded piece of what is at hand. Returns when it wants to be run again without being woken.
   virtual Time step() = 0;
   virtual const char* name() const = 0;  // 15 characters at most
+  // What every write, and leadership, wait for: goes before readers where the system lets a thread do so.
+  virtual bool is_urgent() const { return false; }
 
   // Set before anything runs. Any thread may wake.
   void set_waker(std::function<void()> waker) { waker_ = std::move(waker); }

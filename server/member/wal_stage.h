@@ -38,6 +38,7 @@ class WalStage final : public Stage {
   void push(Job job);  // any thread; in order
   Time step() override;
   const char* name() const override { return "wal"; }
+  bool is_urgent() const override { return true; }
   void seal();  // after the stage has stopped
 
  private:
