@@ -4,6 +4,7 @@
 
 #include "config/duration.h"
 #include "config/flag.h"
+#include "config/initial_cluster.h"
 
 namespace config {
 
@@ -51,51 +52,57 @@ Status check_advertised(std::string_view flag, const std::vector<Url>& urls) {
   return {};
 }
 
-Status check_cluster(const Draft& draft) {
-  const Options& options = draft.options;
-  if (draft.initial_cluster.empty()) return {};  // this member with its advertised peer URLs
-  std::vector<std::string> others;
-  std::string urls_of_this;
-  std::string_view rest = draft.initial_cluster;
-  while (!rest.empty()) {
-    const std::string_view pair = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
-    const size_t equals = pair.find('=');
-    if (equals == std::string_view::npos || equals + 1 == pair.size()) {
-      return refuse("--initial-cluster: illegal value \"" + draft.initial_cluster +
-                    "\"; legal: name=URL, comma separated (\"" + std::string(pair) + "\" is not)");
-    }
-    std::string name(pair.substr(0, equals));
-    name.erase(0, name.find_first_not_of(' '));
-    if (name == options.name) {
-      urls_of_this.append(urls_of_this.empty() ? "" : ",").append(pair.substr(equals + 1));
-    } else {
-      others.push_back(std::move(name));
-    }
-  }
-  if (urls_of_this.empty()) {
-    return refuse("couldn't find local name \"" + options.name +
-                  "\" in the initial cluster configuration (--initial-cluster=" + draft.initial_cluster + ")");
-  }
-  if (!others.empty()) {
-    return refuse(
-        "--initial-cluster: more than one member (also \"" + others.front() +
-        "\") is not supported yet: clusters of several members come with a later release; name this member alone");
-  }
-  TRY_ASSIGN(const auto urls, parse_urls(urls_of_this));
+// Members talk over plain HTTP ports.
+Status check_peer(std::string_view flag, const std::vector<Url>& urls) {
   for (const Url& url : urls) {
-    if (std::find(options.initial_advertise_peer_urls.begin(), options.initial_advertise_peer_urls.end(), url) ==
-        options.initial_advertise_peer_urls.end()) {
-      return refuse("--initial-cluster has " + options.name + "=" + url.text +
-                    " but missing from --initial-advertise-peer-urls=" + join(options.initial_advertise_peer_urls));
+    if (url.is_secure()) {
+      return refuse(std::string(flag) + ": \"" + url.text +
+                    "\" is not supported yet: TLS between members comes with a later release; use http");
     }
   }
-  for (const Url& url : options.initial_advertise_peer_urls) {
-    if (std::find(urls.begin(), urls.end(), url) == urls.end()) {
-      return refuse("--initial-advertise-peer-urls has " + url.text +
-                    " but missing from --initial-cluster=" + draft.initial_cluster);
-    }
+  return {};
+}
+
+bool is_loopback(const Url& url) {
+  return url.host == "localhost" || url.host == "::1" || url.host.starts_with("127.");
+}
+
+void warn_of_mistakes(Draft& draft) {
+  const Options& options = draft.options;
+  if (options.initial_cluster.size() < 2) return;
+  if (options.name == Options{}.name) {
+    draft.warnings.push_back("--name is \"default\": give each member a name of its own, or their URLs get mixed up");
   }
+  const auto all_loopback = [](const std::vector<Url>& urls) {
+    return std::all_of(urls.begin(), urls.end(), is_loopback);
+  };
+  if (all_loopback(options.listen_peer_urls) && !all_loopback(options.initial_advertise_peer_urls)) {
+    draft.warnings.push_back("--listen-peer-urls " + join(options.listen_peer_urls) +
+                             " takes connections from this machine only, but other members are told " +
+                             join(options.initial_advertise_peer_urls) +
+                             "; listen on http://0.0.0.0:2380 or on an address of the network");
+  }
+}
+
+Status make_cluster(Draft& draft) {
+  Options& options = draft.options;
+  TRY(check_peer("--initial-advertise-peer-urls", options.initial_advertise_peer_urls));
+  TRY_ASSIGN(options.initial_cluster, parse_initial_cluster(draft.initial_cluster));
+  if (options.initial_cluster.empty()) {
+    options.initial_cluster = {{options.name, options.initial_advertise_peer_urls}};
+  }
+  bool has_self = false;
+  for (const InitialMember& member : options.initial_cluster) {
+    TRY(check_peer("--initial-cluster", member.peer_urls));
+    TRY(check_advertised("--initial-cluster", member.peer_urls));
+    has_self = has_self || member.name == options.name;
+  }
+  if (!has_self) {
+    return refuse("couldn't find local name \"" + options.name +
+                  "\" in the initial cluster configuration (--initial-cluster=" + draft.initial_cluster +
+                  "); start this member with --name set to its name there");
+  }
+  warn_of_mistakes(draft);
   return {};
 }
 
@@ -157,7 +164,7 @@ Status check(Draft& draft) {
     return refuse("--election-timeout[" + election + "ms] should be at least as 5 times as --heartbeat-interval[" +
                   heartbeat + "ms]");
   }
-  TRY(check_cluster(draft));
+  TRY(make_cluster(draft));
   TRY_ASSIGN(options.auto_compaction,
              make_auto_compaction(draft.auto_compaction_mode, draft.auto_compaction_retention));
   return {};

@@ -8,7 +8,14 @@ namespace {
 
 using Kind = Flag::Kind;
 
-constexpr std::string_view kOneMember = "it concerns clusters of several members, which come with a later release";
+constexpr std::string_view kElection =
+    "a member that starts waits between one and two election timeouts for a leader, and not at all when it is alone";
+constexpr std::string_view kCompare =
+    "members do not compare their contents by themselves; every page is checked when it is read, and hashkv compares";
+constexpr std::string_view kCatchUp = "what a member lacks is kept for it while it catches up, within fixed limits";
+constexpr std::string_view kPeerTimes = "connections between members have time limits of their own";
+constexpr std::string_view kDowngrade = "the cluster's version cannot be lowered";
+constexpr std::string_view kReady = "the server waits three seconds for a leader, then serves as far as that goes";
 constexpr std::string_view kEngine = "it tunes etcd's storage engine; this server has another";
 constexpr std::string_view kProfiling = "it is about Go's runtime; use perf on this server";
 constexpr std::string_view kRetention = "log segments and snapshots are kept exactly as long as they are needed";
@@ -50,20 +57,16 @@ Flag missing(std::string_view name, Kind kind, std::string_view advice, std::str
 
 std::vector<Flag> make() {
   return {
-      no_effect("strict-reconfig-check", Kind::kSwitch, kOneMember),
-      no_effect("pre-vote", Kind::kSwitch, kOneMember),
-      no_effect("initial-election-tick-advance", Kind::kSwitch, kOneMember),
-      no_effect("initial-corrupt-check", Kind::kSwitch, kOneMember),
-      no_effect("corrupt-check-time", Kind::kDuration, kOneMember),
-      no_effect("compact-hash-check-enabled", Kind::kSwitch, kOneMember),
-      no_effect("compact-hash-check-time", Kind::kDuration, kOneMember),
-      no_effect("max-learners", Kind::kNumber, kOneMember),
-      no_effect("snapshot-catchup-entries", Kind::kNumber, kOneMember),
-      no_effect("raft-read-timeout", Kind::kDuration, kOneMember),
-      no_effect("raft-write-timeout", Kind::kDuration, kOneMember),
-      no_effect("downgrade-check-time", Kind::kDuration, kOneMember),
-      no_effect("wait-cluster-ready-timeout", Kind::kDuration, kOneMember),
-      no_effect("set-member-localaddr", Kind::kSwitch, kOneMember),
+      no_effect("initial-election-tick-advance", Kind::kSwitch, kElection),
+      no_effect("initial-corrupt-check", Kind::kSwitch, kCompare),
+      no_effect("corrupt-check-time", Kind::kDuration, kCompare),
+      no_effect("compact-hash-check-enabled", Kind::kSwitch, kCompare),
+      no_effect("compact-hash-check-time", Kind::kDuration, kCompare),
+      no_effect("snapshot-catchup-entries", Kind::kNumber, kCatchUp),
+      no_effect("raft-read-timeout", Kind::kDuration, kPeerTimes),
+      no_effect("raft-write-timeout", Kind::kDuration, kPeerTimes),
+      no_effect("downgrade-check-time", Kind::kDuration, kDowngrade),
+      no_effect("wait-cluster-ready-timeout", Kind::kDuration, kReady),
 
       no_effect("backend-batch-interval", Kind::kDuration, kEngine),
       no_effect("backend-batch-limit", Kind::kNumber, kEngine),
@@ -161,7 +164,9 @@ std::vector<Flag> make() {
 
       missing("memory-mlock", Kind::kSwitch, "switch swap off for the server's control group instead", "false"),
       missing("stop-grpc-service-on-defrag", Kind::kSwitch, "there is no defragmentation yet; leave it out", "false"),
-      missing("force-new-cluster", Kind::kSwitch, "there is one member already; leave it out", "false"),
+      missing("max-learners", Kind::kNumber, "a cluster has one learner at a time; leave it out", "1"),
+      missing("set-member-localaddr", Kind::kSwitch,
+              "the system chooses the address that members connect from; leave it out", "false"),
   };
 }
 

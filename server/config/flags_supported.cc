@@ -78,14 +78,16 @@ Store store_urls(std::vector<Url> Options::*member, bool Draft::*given = nullptr
   };
 }
 
-Result<bool> store_cluster_state(Draft&, std::string_view value) {
-  if (value == "existing") {
-    return fail(
-        Code::kInvalidArgument,
-        "--initial-cluster-state: \"existing\" is not supported yet: clusters of several members come with a later "
-        "release; leave it out (it is not needed to start again on existing data)");
-  }
-  return value == "new";
+Store store_switch(bool Options::*member) {
+  return [=](Draft& draft, std::string_view value) -> Result<bool> {
+    draft.options.*member = *parse_switch(value);  // apply_flag() saw that it is one
+    return true;
+  };
+}
+
+Result<bool> store_cluster_state(Draft& draft, std::string_view value) {
+  draft.options.existing = value == "existing";
+  return value == "new" || value == "existing";
 }
 
 Result<bool> store_quota(Draft& draft, std::string_view value) {
@@ -153,13 +155,13 @@ struct Gate {
 constexpr Gate kGates[] = {
     {"AllAlpha", "its gates have none here"},
     {"AllBeta", "its gates have none here"},
-    {"CompactHashCheck", "there is one member"},
+    {"CompactHashCheck", "members do not compare their contents by themselves"},
     {"FastLeaseKeepAlive", "keepalives always take the short way"},
-    {"InitialCorruptCheck", "there is one member"},
+    {"InitialCorruptCheck", "members do not compare their contents by themselves"},
     {"LeaseCheckpoint", "remaining lease times are always kept over restarts"},
     {"LeaseCheckpointPersist", "remaining lease times are always kept over restarts"},
     {"PriorityRequest", "no request waits behind another's priority"},
-    {"SetMemberLocalAddr", "there is one member"},
+    {"SetMemberLocalAddr", "the system chooses the address that members connect from"},
     {"StopGRPCServiceOnDefrag", ""},
     {"TxnModeWriteWithSharedBuffer", "it tunes etcd's storage engine"},
 };
@@ -206,16 +208,25 @@ std::vector<Flag> make() {
       works(kClustering, "initial-advertise-peer-urls", Kind::kText, "http://localhost:2380",
             "How other members reach this one.", kLegalUrls, store_urls(&Options::initial_advertise_peer_urls)),
       works(kClustering, "initial-cluster", Kind::kText, "<name>=<initial-advertise-peer-urls>",
-            "The members that begin a new cluster.", "name=URL, comma separated",
+            "The members that begin a new cluster, or make up the one to join.", "name=URL, comma separated",
             [](Draft& draft, std::string_view value) -> Result<bool> {
               draft.initial_cluster = value;
               return true;
             }),
-      works(kClustering, "initial-cluster-state", Kind::kText, "new", "Begin a new cluster.", "new",
+      works(kClustering, "initial-cluster-state", Kind::kText, "new",
+            "Begin a cluster (new), or join the one of --initial-cluster that runs (existing).", "new or existing",
             store_cluster_state),
       works(kClustering, "initial-cluster-token", Kind::kText, "etcd-cluster",
             "Keeps clusters apart that have members of the same names and URLs.", "any text",
             store_text(&Options::initial_cluster_token, true)),
+      works(kClustering, "force-new-cluster", Kind::kSwitch, "false",
+            "Begin a cluster of this member alone with the data that it has: for the last one that is left.",
+            "true or false", store_switch(&Options::force_new_cluster)),
+      works(kClustering, "strict-reconfig-check", Kind::kSwitch, "true",
+            "Refuse changes of the members that could cost the quorum.", "true or false",
+            store_switch(&Options::strict_reconfig_check)),
+      works(kClustering, "pre-vote", Kind::kSwitch, "true", "Ask whether an election can be won before beginning one.",
+            "true or false", store_switch(&Options::pre_vote)),
       works(kClustering, "heartbeat-interval", Kind::kNumber, "100", "Milliseconds between heartbeats.",
             "whole milliseconds from 1 to 10000", store_milliseconds(&Options::heartbeat_interval, 10'000)),
       works(kClustering, "election-timeout", Kind::kNumber, "1000",

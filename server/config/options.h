@@ -19,6 +19,12 @@ struct AutoCompaction {
   friend bool operator==(const AutoCompaction&, const AutoCompaction&) = default;
 };
 
+struct InitialMember {
+  std::string name;
+  std::vector<Url> peer_urls;  // sorted by text
+  friend bool operator==(const InitialMember&, const InitialMember&) = default;
+};
+
 struct Options {
   std::string name = "default";
   std::string data_dir;  // "<name>.etcd" unless given
@@ -28,7 +34,13 @@ struct Options {
   std::vector<Url> advertise_client_urls;  // http://localhost:2379
   std::vector<Url> listen_peer_urls;       // http://localhost:2380
   std::vector<Url> initial_advertise_peer_urls;
+  // Of a new cluster, or of the one to join; by name, this member among them. Counts while the data folder is empty.
+  std::vector<InitialMember> initial_cluster;
+  bool existing = false;  // join a cluster that runs, instead of beginning one; counts while the data folder is empty
   std::string initial_cluster_token = "etcd-cluster";
+  bool force_new_cluster = false;     // the members in the data folder are forgotten, all but this one
+  bool strict_reconfig_check = true;  // changes of the members that could cost the quorum are refused
+  bool pre_vote = true;
 
   std::chrono::milliseconds heartbeat_interval{100};
   std::chrono::milliseconds election_timeout{1000};

@@ -55,7 +55,14 @@ TEST(Parse, DefaultsAreEtcds) {
   EXPECT_EQ(join(made.advertise_client_urls), "http://localhost:2379");
   EXPECT_EQ(join(made.listen_peer_urls), "http://localhost:2380");
   EXPECT_EQ(join(made.initial_advertise_peer_urls), "http://localhost:2380");
+  ASSERT_EQ(made.initial_cluster.size(), 1u);
+  EXPECT_EQ(made.initial_cluster[0].name, "default");
+  EXPECT_EQ(join(made.initial_cluster[0].peer_urls), "http://localhost:2380");
+  EXPECT_FALSE(made.existing);
   EXPECT_EQ(made.initial_cluster_token, "etcd-cluster");
+  EXPECT_FALSE(made.force_new_cluster);
+  EXPECT_TRUE(made.strict_reconfig_check);
+  EXPECT_TRUE(made.pre_vote);
   EXPECT_EQ(made.heartbeat_interval, 100ms);
   EXPECT_EQ(made.election_timeout, 1000ms);
   EXPECT_EQ(made.snapshot_count, 10'000u);
@@ -85,6 +92,10 @@ TEST(Parse, TakesEachFormOfAFlag) {
 }
 
 TEST(Parse, SwitchesTakeNoNextArgument) {
+  EXPECT_TRUE(options({"--force-new-cluster"}).force_new_cluster);
+  EXPECT_FALSE(options({"--force-new-cluster=0"}).force_new_cluster);
+  EXPECT_FALSE(options({"--strict-reconfig-check=false"}).strict_reconfig_check);
+  EXPECT_FALSE(options({}, {"ETCD_PRE_VOTE=false"}).pre_vote);
   EXPECT_TRUE(parse({"--pre-vote"}));
   EXPECT_TRUE(parse({"--pre-vote=true"}));
   EXPECT_TRUE(parse({"-pre-vote=F"}));
@@ -266,30 +277,6 @@ TEST(Parse, ListensOnAddressesOnly) {
   EXPECT_THAT(refusal({"--advertise-client-urls=http://:1"}), HasSubstr("unexpected empty host"));
 }
 
-TEST(Parse, InitialClusterIsThisMemberAlone) {
-  EXPECT_EQ(options({"--initial-cluster=default=http://localhost:2380"}).name, "default");
-  const std::vector<std::string> two = {"--initial-advertise-peer-urls=http://a:1,http://b:1", "--name=m"};
-  auto both = two;
-  both.push_back("--initial-cluster=m=http://b:1,m=http://a:1");
-  EXPECT_EQ(join(options(both).initial_advertise_peer_urls), "http://a:1,http://b:1");
-  auto one = two;
-  one.push_back("--initial-cluster=m=http://a:1");
-  EXPECT_THAT(refusal(one),
-              HasSubstr("--initial-advertise-peer-urls has http://b:1 but missing from --initial-cluster"));
-  EXPECT_THAT(refusal({"--initial-cluster=default=http://other:1"}),
-              HasSubstr("--initial-cluster has default=http://other:1 but missing from --initial-advertise-peer-urls"));
-  EXPECT_THAT(refusal({"--initial-cluster=other=http://localhost:2380"}),
-              HasSubstr("couldn't find local name \"default\""));
-  EXPECT_THAT(refusal({"--initial-cluster=default"}), HasSubstr("--initial-cluster: illegal value \"default\""));
-  EXPECT_THAT(refusal({"--initial-cluster=default=http://localhost:2380,b=http://b:2380"}),
-              HasSubstr("clusters of several members come with a later release"));
-  EXPECT_THAT(refusal({"--initial-cluster-state=existing"}),
-              HasSubstr("clusters of several members come with a later release"));
-  EXPECT_EQ(join(options({"--name=m", "--initial-advertise-peer-urls=http://a:1"}).initial_advertise_peer_urls),
-            "http://a:1");
-  EXPECT_EQ(options({"--name=m"}).data_dir, "m.etcd");
-}
-
 TEST(Parse, FlagsWithoutEffectWarnOnceAndByName) {
   for (const Flag& flag : config::flags_of_others()) {
     if (flag.standing != Flag::Standing::kNoEffect) continue;
@@ -326,7 +313,7 @@ TEST(Parse, EqualValuesInOtherSpellingsAskForNothing) {
   EXPECT_TRUE(parse({"--grpc-keepalive-interval=120m"}));
   EXPECT_TRUE(parse({"--auth-token", "simple"}));
   EXPECT_THAT(refusal({"--auth-token=jwt,pub-key=a"}), HasSubstr("users and roles come with a later release"));
-  EXPECT_THAT(refusal({"--force-new-cluster"}), HasSubstr("--force-new-cluster"));
+  EXPECT_THAT(refusal({"--max-learners=2"}), HasSubstr("--max-learners"));
 }
 
 TEST(Parse, FeatureGatesAreKnownByName) {
