@@ -5,9 +5,11 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/log.h"
 #include "base/world.h"
+#include "config/initial_cluster.h"
 #include "config/parse.h"
 #include "config/version.h"
 #include "http/server.h"
@@ -149,10 +151,18 @@ int run(const config::Options& options) {
   return disk_failed ? 1 : 0;
 }
 
+// What the flags alone do not tell.
+Status check_flags(config::Parsed& parsed) {
+  TRY(config::unsupported_yet(parsed.options));
+  std::error_code ignored;
+  if (std::filesystem::exists(parsed.options.data_dir + "/CURRENT", ignored)) return {};  // a member's already
+  return config::check_first_start(parsed.options, config::addresses_of, parsed.warnings);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto parsed = config::parse(argc, argv, environ);
+  auto parsed = config::parse(argc, argv, environ);
   if (!parsed) {
     std::fprintf(stderr, "conclave: %s\n", parsed.error().message.c_str());
     return 1;
@@ -160,6 +170,10 @@ int main(int argc, char** argv) {
   if (parsed->print) {
     std::fputs(parsed->print->c_str(), stdout);
     return 0;
+  }
+  if (auto checked = check_flags(*parsed); !checked) {
+    std::fprintf(stderr, "conclave: %s\n", checked.error().message.c_str());
+    return 1;
   }
   std::signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = stop_signals();
