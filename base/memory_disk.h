@@ -130,6 +130,9 @@ class MemoryDisk : public Disk {
   };
   Verdict admit(const Call& call) REQUIRES(mutex_);
   uint64_t room() const REQUIRES(mutex_);
+  static tl::unexpected<Error> failed(const Call& call, Code code, const char* text);
+  static tl::unexpected<Error> not_found(const Call& call);
+  static constexpr const char* kNoSpace = "No space left on device";
 
   mutable Mutex mutex_;
   memory_disk::State state_ GUARDED_BY(mutex_);
