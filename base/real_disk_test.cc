@@ -1,8 +1,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "base/disk.h"
@@ -86,6 +88,24 @@ TEST_F(RealDiskTest, FullDeviceIsResourceExhausted) {
   const Status written = (*file)->write(0, as_bytes("x"));
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error(), (Error{Code::kResourceExhausted, "/dev/full: write: No space left on device"}));
+}
+
+TEST_F(RealDiskTest, ALimitOnTheSizeOfFilesIsResourceExhausted) {
+  auto file = *disk_.open(path("a"), OpenMode::kCreateNew);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{.rlim_cur = 4, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const Status written = file->write(0, as_bytes("hello"));
+  const Status allocated = file->allocate(5);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error(), (Error{Code::kResourceExhausted, path("a") + ": write: File too large"}));
+  ASSERT_FALSE(allocated);
+  EXPECT_EQ(allocated.error().code, Code::kResourceExhausted);
+  EXPECT_TRUE(file->write(0, as_bytes("hello")));
 }
 
 TEST_F(RealDiskTest, WriteOutIsAHintOnly) {
