@@ -31,12 +31,12 @@ void set_tcp_options(int socket) {
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 4);
 }
 
+}  // namespace
+
 void shrink(std::string& text) {
   text.clear();
   if (text.capacity() > kIdleBufferBytes) std::string().swap(text);
 }
-
-}  // namespace
 
 Connection::Connection(IoThread& io, int socket, std::shared_ptr<const Peer> peer, bool tcp)
     : io_(io), inbox_(io.inbox()), peer_(std::move(peer)), tcp_(tcp), socket_(std::in_place, io.context(), socket) {
@@ -80,6 +80,18 @@ void Connection::answer_now(uint64_t call, const Message& response) {
   inbox_->put(std::move(letter));
 }
 
+void Connection::answer_part(uint64_t call, std::shared_ptr<const Encoded> part, bool last) {
+  if (IoThread::current() == &io_) {
+    if (pending(call)) respond_part({std::move(part), last});
+    return;
+  }
+  Letter letter;
+  letter.connection = shared_from_this();
+  letter.call = call;
+  letter.content = Part{std::move(part), last};
+  inbox_->put(std::move(letter));
+}
+
 void Connection::answer_plain(uint64_t call, PlainResponse response) {
   if (IoThread::current() == &io_) {
     if (pending(call)) respond_plain(response);
@@ -98,6 +110,8 @@ void Connection::receive(Letter& letter) {
     respond(*answer);
   } else if (auto* encoded = std::get_if<std::string>(&letter.content)) {
     respond_json(*encoded);
+  } else if (auto* part = std::get_if<Part>(&letter.content)) {
+    respond_part(*part);
   } else if (auto* plain = std::get_if<std::unique_ptr<PlainResponse>>(&letter.content)) {
     respond_plain(**plain);
   }
@@ -116,11 +130,12 @@ bool Connection::wants_input() const {
   if (read_eof_) return false;
   switch (phase_) {
     case Phase::kHead:
-      return !closing_ && out_.size() < kUnaryOutputBytesMax;
+      return !closing_ && !awaits_pass_ && out_.size() < kUnaryOutputBytesMax;
     case Phase::kBody:
       return !closing_;
     case Phase::kCall:
-      return in_.size() < kReadAheadBytesMax;
+      // Reading ahead is a courtesy that costs memory.
+      return in_.size() < kReadAheadBytesMax && (in_.empty() || !io_.shared().crowded());
     case Phase::kStream:
       return !held_back_ && in_.size() < kReadAheadBytesMax;
     case Phase::kLinger:
@@ -181,6 +196,20 @@ void Connection::feed(std::string_view data) {
     in_.erase(0, in_.size() - rest.size());
   }
   if (in_.empty()) shrink(in_);
+  // Of a head not much can wait, but of many heads.
+  if (!account() && phase_ == Phase::kHead && parser_ && !closing_) fail_connection(503);
+}
+
+// What is kept of this connection's requests goes into the sum of all; false: that is over the limit, and this
+// connection has a part in it.
+bool Connection::account() {
+  const size_t kept = in_.size() + body_.size() + stream_in_.size() + call_bytes_;
+  const size_t counted = phase_ != Phase::kClosed && kept > kRequestBytesFree ? kept - kRequestBytesFree : 0;
+  if (counted != accounted_) {
+    io_.shared().requests_bytes.fetch_add(counted - accounted_, std::memory_order_relaxed);  // modulo 2^64
+    accounted_ = counted;
+  }
+  return counted == 0 || !io_.shared().crowded();
 }
 
 // Eats requests until one is being handled or more input is needed. Touches neither in_ nor the socket.
@@ -191,6 +220,8 @@ void Connection::consume(std::string_view& in) {
         if (in.empty()) return;
         input_paused_ = out_.size() >= kUnaryOutputBytesMax;
         if (input_paused_) return;
+        // The answers of this pass: when they are large, others come first.
+        if (pass_bytes_left(sent_ + out_.size() - pass_made_) == 0) return wait_pass();
         read_head(in);
         if (phase_ == Phase::kHead && parser_) return;  // incomplete
         break;
@@ -208,6 +239,28 @@ void Connection::consume(std::string_view& in) {
 
 // --- Writing
 
+// Of what a connection may do in a pass, `done` of which is done.
+size_t Connection::pass_bytes_left(size_t done) {
+  if (pass_ != io_.pass()) {
+    pass_ = io_.pass();
+    pass_sent_ = sent_;
+    pass_made_ = sent_ + out_.size();
+    done = 0;
+  }
+  return done < kPassBytesMax ? kPassBytesMax - done : 0;
+}
+
+void Connection::wait_pass() {
+  if (awaits_pass_) return;
+  awaits_pass_ = true;
+  io_.next_pass(shared_from_this());
+}
+
+void Connection::begin_pass() {
+  awaits_pass_ = false;
+  unsettle();
+}
+
 void Connection::settle() {
   unsettled_ = false;
   if (phase_ == Phase::kClosed) return;
@@ -215,21 +268,9 @@ void Connection::settle() {
     feed({});
     if (phase_ == Phase::kClosed) return;
   }
-  if (!writing_) {
-    const size_t before = out_.size();
-    uint64_t sent = 0;
-    const Output::Written written = out_.write_to(socket_->native_handle(), sent);
-    io_.shared().bytes_sent.fetch_add(sent, std::memory_order_relaxed);
-    if (written == Output::Written::kFailed) return abort();
-    if (written == Output::Written::kBlocked) {
-      if (out_.size() < before || write_deadline_ == IoThread::Clock::time_point::max()) {
-        write_deadline_ = io_.now() + io_.limits().write_timeout;
-      }
-      wait_write();
-    } else {
-      write_deadline_ = IoThread::Clock::time_point::max();
-    }
-  }
+  if (!writing_) write();
+  if (phase_ == Phase::kClosed) return;
+  account();
   if (out_.empty() && closing_ && phase_ != Phase::kLinger) {
     if (!linger_ || read_eof_) return abort();
     // Closing with unread input would reset the connection and could destroy the answer on its way.
@@ -249,6 +290,36 @@ void Connection::settle() {
   wait_read();
 }
 
+void Connection::write() {
+  uint64_t sent = 0;
+  const Output::Written written = out_.write_to(socket_->native_handle(), pass_bytes_left(sent_ - pass_sent_), sent);
+  sent_ += sent;
+  io_.shared().bytes_sent.fetch_add(sent, std::memory_order_relaxed);
+  switch (written) {
+    case Output::Written::kFailed:
+      return abort();
+    case Output::Written::kBlocked:
+      note_blocked(sent);
+      return wait_write();
+    case Output::Written::kMore:
+      write_deadline_ = IoThread::Clock::time_point::max();
+      return wait_pass();
+    case Output::Written::kAll:
+      write_deadline_ = IoThread::Clock::time_point::max();
+      parts_wait_ = in_parts_;
+  }
+}
+
+// A client that takes nothing of its answer is cut. One that is answered in parts keeps others from theirs, so a few
+// bytes now and then are not enough.
+void Connection::note_blocked(size_t written) {
+  write_progress_ += written;
+  const bool waits = write_deadline_ != IoThread::Clock::time_point::max();
+  if (waits && write_progress_ < (parts_wait_ ? kPartsProgressBytes : 1)) return;
+  write_deadline_ = io_.now() + io_.limits().write_timeout;
+  write_progress_ = 0;
+}
+
 void Connection::wait_write() {
   writing_ = true;
   socket_->async_wait(Wait::wait_write, [self = shared_from_this()](const boost::system::error_code& error) {
@@ -266,6 +337,9 @@ void Connection::finish_request() {
   endpoint_ = nullptr;
   request_.reset();
   shrink(body_);
+  wanted_call_.store(0, std::memory_order_release);
+  call_bytes_ = 0;
+  in_parts_ = false;
   if (call_timer_ != nullptr) call_timer_.reset();
   phase_ = Phase::kHead;
   set_deadline(io_.limits().idle_timeout);
@@ -286,6 +360,8 @@ void Connection::abort() {
   if (auto handler = close_stream()) handler->on_cancel();
   call_timer_.reset();
   request_.reset();
+  wanted_call_.store(0, std::memory_order_release);
+  account();
   out_.clear();
   socket_.reset();  // closes it; waits end with an error
   io_.forget(*this);

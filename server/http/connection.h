@@ -5,6 +5,7 @@
 // connection.cc: the socket and its life. connection_request.cc: heads, bodies, calls. connection_stream.cc: streams.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -25,6 +26,8 @@ namespace http {
 
 class Stream;
 
+void shrink(std::string& text);  // empties a buffer; an idle connection keeps no more than kIdleBufferBytes of it
+
 class Connection final : public ReplyTarget, public PlainTarget, public std::enable_shared_from_this<Connection> {
  public:
   // Takes the socket over.
@@ -34,6 +37,8 @@ class Connection final : public ReplyTarget, public PlainTarget, public std::ena
   // Any thread.
   void answer(uint64_t call, Answer answer) override;
   void answer_now(uint64_t call, const Message& response) override;
+  void answer_part(uint64_t call, std::shared_ptr<const Encoded> part, bool last) override;
+  bool wanted(uint64_t call) const override { return wanted_call_.load(std::memory_order_acquire) == call; }
   void answer_plain(uint64_t call, PlainResponse response) override;
 
   // Io thread, called by it only.
@@ -42,6 +47,7 @@ class Connection final : public ReplyTarget, public PlainTarget, public std::ena
   void run_call();
   void pump();
   void settle();
+  void begin_pass();  // after next_pass()
   void sweep(IoThread::Clock::time_point now);
   void begin_stop();
   void abort();  // closes at once; a stream hears on_cancel()
@@ -62,7 +68,12 @@ class Connection final : public ReplyTarget, public PlainTarget, public std::ena
   // connection.cc
   void unsettle();
   void wait_read();
+  void write();
+  void note_blocked(size_t written);
   void wait_write();
+  size_t pass_bytes_left(size_t done);
+  void wait_pass();
+  bool account();
   void on_readable();
   void on_eof();
   void feed(std::string_view data);
@@ -87,12 +98,15 @@ class Connection final : public ReplyTarget, public PlainTarget, public std::ena
   void refuse(std::string_view answer);
   void refuse_text(int status, std::string_view body, std::string_view headers = {});
   void refuse_error(const Error& error);
+  void refuse_crowded();
   void fail_connection(int status);
   HeadOptions head_options() const;
   CallInfo call_info();
   bool pending(uint64_t call) const { return phase_ == Phase::kCall && call == call_; }
+  void begin_call();
   void respond(const Answer& answer);
   void respond_json(std::string& body);  // may take it
+  void respond_part(const Part& part);
   void respond_plain(const PlainResponse& response);
   bool head_only() const { return head_.method == "HEAD"; }
   Error too_large(size_t size) const;
@@ -103,6 +117,7 @@ class Connection final : public ReplyTarget, public PlainTarget, public std::ena
   void deliver();
   void half_close();
   void send_on_stream(std::string_view bytes, const std::shared_ptr<const Encoded>* shared);
+  void add_chunk(std::string_view bytes, const std::shared_ptr<const Encoded>* shared);
   void stream_head(int status, std::string_view type, std::string_view more);
   void end_stream(const Status& outcome);
   std::unique_ptr<StreamHandler> close_stream();
@@ -123,9 +138,17 @@ class Connection final : public ReplyTarget, public PlainTarget, public std::ena
   bool closing_ = false;       // after the output
   bool linger_ = false;        // not before the client has closed, or some time
   bool input_paused_ = false;  // requests wait in in_ until the output has drained
+  bool awaits_pass_ = false;   // it has had its share of this one
+  uint64_t pass_ = 0;          // the one that the two below are of
+  uint64_t pass_sent_ = 0;     // sent_ when it began
+  uint64_t pass_made_ = 0;     // sent_ and what waited in out_ when it began
+  uint64_t sent_ = 0;
+  size_t accounted_ = 0;  // of Shared::requests_bytes
   IoThread::Clock::time_point deadline_ = IoThread::Clock::time_point::max();
   IoThread::Clock::time_point write_deadline_ = IoThread::Clock::time_point::max();
-  std::string in_;  // received, not yet consumed
+  size_t write_progress_ = 0;  // since the write deadline was set
+  bool parts_wait_ = false;    // in out_, of an answer in parts
+  std::string in_;             // received, not yet consumed
   Output out_;
 
   // The request at hand.
@@ -142,6 +165,9 @@ class Connection final : public ReplyTarget, public PlainTarget, public std::ena
   std::string query_;
   std::string path_;
   uint64_t call_ = 0;
+  std::atomic<uint64_t> wanted_call_{0};  // call_ while it is being handled, for other threads
+  size_t call_bytes_ = 0;                 // of the body whose message is being handled
+  bool in_parts_ = false;                 // a part of its answer is on its way
   MessagePtr request_;
   std::optional<IoThread::Clock::time_point> call_deadline_;
   std::unique_ptr<boost::asio::steady_timer> call_timer_;

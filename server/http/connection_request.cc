@@ -16,6 +16,8 @@ constexpr std::string_view kPlainText = "text/plain; charset=utf-8";
 constexpr std::string_view kNoSniff = "X-Content-Type-Options: nosniff\r\n";
 constexpr std::string_view kCallHeader = "Grpc-Metadata-Content-Type: application/grpc\r\n";
 
+const Error kCrowded{Code::kResourceExhausted, "etcdserver: too many requests"};
+
 std::string html_escape(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -208,6 +210,7 @@ void Connection::read_body(std::string_view& in) {
   const auto result = body_reader_.read(in, wanted ? &body_ : nullptr, limit + 1);
   body_seen_ += before - in.size();
   if (wanted && body_.size() > limit) return refuse_error(too_large(body_.size()));
+  if (wanted && !account()) return refuse_crowded();
   if (result == BodyReader::Result::kDone) return complete_body(body_);
   if (result == BodyReader::Result::kBad) return fail_connection(400);
   if (draining_ && body_seen_ > kDrainBytesMax) {
@@ -219,26 +222,38 @@ void Connection::read_body(std::string_view& in) {
 void Connection::complete_body(std::string_view body) {
   if (draining_) return finish_request();
   if (endpoint_->plain == nullptr) return complete_message(body);
-  phase_ = Phase::kCall;
-  deadline_ = IoThread::Clock::time_point::max();
+  begin_call();
   io_.call_ready(shared_from_this());
 }
 
 void Connection::complete_message(std::string_view body) {
   const Message* prototype = endpoint_->unary ? endpoint_->unary->request : endpoint_->stream->request;
+  begin_call();
+  const size_t size = body.size();
+  if (body_.empty()) call_bytes_ = size;
+  if (!account()) {
+    io_.shared().requests_refused.fetch_add(1, std::memory_order_relaxed);
+    return respond(fail(kCrowded));
+  }
   request_.reset(prototype->New());
   const Status parsed = json::parse(body, *request_);
-  phase_ = Phase::kCall;
-  deadline_ = IoThread::Clock::time_point::max();
   if (!parsed) return respond(fail(parsed.error()));
+  call_bytes_ = size;  // about what the message takes until it is answered
+  shrink(body_);
   // The message is smaller than its JSON, so most need not be measured.
-  if (body.size() > io_.limits().message_bytes_max()) {
-    if (const size_t size = request_->ByteSizeLong(); size > io_.limits().message_bytes_max()) {
-      return respond(fail(too_large(size)));
+  if (size > io_.limits().message_bytes_max()) {
+    if (const size_t bytes = request_->ByteSizeLong(); bytes > io_.limits().message_bytes_max()) {
+      return respond(fail(too_large(bytes)));
     }
   }
   if (endpoint_->stream != nullptr) return open_stream();
   io_.call_ready(shared_from_this());
+}
+
+void Connection::begin_call() {
+  phase_ = Phase::kCall;
+  deadline_ = IoThread::Clock::time_point::max();
+  wanted_call_.store(call_, std::memory_order_release);
 }
 
 Error Connection::too_large(size_t size) const {
@@ -268,7 +283,7 @@ void Connection::refuse(std::string_view answer) {
   out_.tail() += answer;
   if (body_reader_.done() || !keep_alive_) return finish_request();
   draining_ = true;
-  body_.clear();
+  shrink(body_);
   unsettle();
 }
 
@@ -288,6 +303,12 @@ void Connection::refuse_error(const Error& error) {
   std::string answer;
   io_.responses().error(answer, error, head_options(), head_only());
   refuse(answer);
+}
+
+// All connections together keep as much of requests as they may.
+void Connection::refuse_crowded() {
+  io_.shared().requests_refused.fetch_add(1, std::memory_order_relaxed);
+  refuse_error(kCrowded);
 }
 
 // What cannot be understood, or came too slowly: where the next request would begin is not known.
@@ -321,6 +342,7 @@ void Connection::run_call() {
 }
 
 void Connection::respond(const Answer& answer) {
+  if (in_parts_) return abort();  // its head is out, and cannot be taken back
   if (answer) {
     CHECK(*answer != nullptr, "a good answer has a message");
     std::string& body = io_.scratch();
@@ -348,6 +370,30 @@ void Connection::respond_json(std::string& body) {
   } else {
     out_.add(std::move(body));
   }
+  finish_request();
+}
+
+void Connection::respond_part(const Part& part) {
+  CHECK(part.encoded->codec == Codec::kJson, "encoded for another wire");
+  HeadOptions options = head_options();
+  options.content_type = "application/json";
+  options.more = kCallHeader;
+  if (part.last && !in_parts_) {
+    options.length = part.encoded->bytes.size();
+    io_.responses().head(out_.tail(), options);
+    out_.add(part.encoded);
+    return finish_request();
+  }
+  if (!in_parts_) {
+    in_parts_ = parts_wait_ = true;
+    if (!http_1_1_) keep_alive_ = false;  // the end of the answer is the end of the connection
+    options.chunked = http_1_1_;
+    options.keep_alive = keep_alive_;
+    io_.responses().head(out_.tail(), options);
+  }
+  add_chunk(part.encoded->bytes, &part.encoded);
+  if (!part.last) return unsettle();
+  if (http_1_1_) out_.tail().append("0\r\n\r\n");
   finish_request();
 }
 

@@ -73,6 +73,12 @@ void Connection::read_stream(std::string_view& in) {
   if (body_reader_.done() || framing_lost_) return;
   const auto result = body_reader_.read(in, skip_body_ ? nullptr : &stream_in_, io_.limits().body_bytes_max() + 1);
   if (result == BodyReader::Result::kBad) framing_lost_ = true;  // as if the body ended here
+  if (!account()) {
+    io_.shared().requests_refused.fetch_add(1, std::memory_order_relaxed);
+    skip_body_ = true;
+    shrink(stream_in_);
+    return stream_->finish(fail(Code::kResourceExhausted, "etcdserver: too many requests"));
+  }
   stream_->wake();
 }
 
@@ -153,6 +159,11 @@ void Connection::stream_head(int status, std::string_view type, std::string_view
 // One chunk a message: there are clients that parse chunk by chunk.
 void Connection::send_on_stream(std::string_view bytes, const std::shared_ptr<const Encoded>* shared) {
   if (!stream_headed_) stream_head(200, kJsonType, kCallHeader);
+  add_chunk(bytes, shared);
+}
+
+void Connection::add_chunk(std::string_view bytes, const std::shared_ptr<const Encoded>* shared) {
+  if (bytes.empty()) return;  // would be the end of the body
   if (http_1_1_) {
     char size[16];
     char* end = std::to_chars(size, size + sizeof(size), bytes.size(), 16).ptr;

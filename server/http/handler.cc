@@ -35,6 +35,15 @@ void Reply::send_now(const Message& response) {
   std::exchange(target_, nullptr)->answer_now(call_, response);
 }
 
+void Reply::send_part(std::shared_ptr<const Encoded> part, bool last) {
+  CHECK(target_ != nullptr, "a call is answered once");
+  if (last) {
+    std::exchange(target_, nullptr)->answer_part(call_, std::move(part), true);
+  } else {
+    target_->answer_part(call_, std::move(part), false);
+  }
+}
+
 PlainReply::~PlainReply() {
   if (target_ != nullptr) send({.status = 503, .body = "Service Unavailable\n"});
 }
@@ -62,6 +71,22 @@ std::shared_ptr<const Encoded> encode(Codec codec, const Message& response) {
   json::append_result(encoded->bytes, response);
   return encoded;
 }
+
+struct PartsEncoder::State {
+  std::string bytes;
+  json::PartsWriter writer;
+};
+
+PartsEncoder::PartsEncoder(Codec codec) : state_(std::make_unique<State>()) {
+  CHECK(codec == Codec::kJson, "the gRPC codec comes with HTTP/2");
+}
+PartsEncoder::PartsEncoder(PartsEncoder&&) noexcept = default;
+PartsEncoder& PartsEncoder::operator=(PartsEncoder&&) noexcept = default;
+PartsEncoder::~PartsEncoder() = default;
+void PartsEncoder::add(const Message& part) { state_->writer.add(state_->bytes, part); }
+void PartsEncoder::close() { state_->writer.close(state_->bytes); }
+size_t PartsEncoder::size() const { return state_->bytes.size(); }
+std::string PartsEncoder::take() { return std::exchange(state_->bytes, {}); }
 
 // --- Query strings
 

@@ -43,12 +43,16 @@ struct CallInfo {
 
 // --- Unary calls
 
+struct Encoded;  // below, with the streams
+
 // Where a Reply goes: a connection (or a test's fake). `call` tells the connection's calls apart.
 class ReplyTarget {
  public:
   virtual ~ReplyTarget() = default;
   virtual void answer(uint64_t call, Answer answer) = 0;
   virtual void answer_now(uint64_t call, const Message& response) = 0;
+  virtual void answer_part(uint64_t /*call*/, std::shared_ptr<const Encoded> /*part*/, bool /*last*/) {}
+  virtual bool wanted(uint64_t /*call*/) const { return true; }
 };
 
 // The right to answer one call, once, from any thread. On the io thread of the call the answer goes out without a hop.
@@ -68,6 +72,13 @@ class Reply {
   // Encodes before it returns, on the calling thread, and keeps nothing of `response`: for a message that is built on
   // the stack or reused. The cheapest way on the io thread.
   void send_now(const Message& response);
+  // For an answer that is too large to be held as a whole: its parts in order, as a PartsEncoder made them. A part is
+  // destroyed when the socket has taken it or the client is gone; who makes the parts can wait for that, so that
+  // memory stays bounded. After the first one that is not the last, fail() and dropping the reply cut the connection
+  // off: that is the only way left to say that the answer is not whole.
+  void send_part(std::shared_ptr<const Encoded> part, bool last);
+  // False: nobody waits for the answer any more.
+  bool wanted() const { return target_ != nullptr && target_->wanted(call_); }
   bool open() const { return target_ != nullptr; }
 
  private:
@@ -98,6 +109,24 @@ struct Encoded {
   std::string bytes;  // opaque to everybody but the codec
 };
 std::shared_ptr<const Encoded> encode(Codec codec, const Message& response);
+
+// One response message that is made in parts. Each part is a message of the response's type, with fields that come
+// after those of the part before; a list may go on from one part to the next. For any one thread at a time.
+class PartsEncoder {
+ public:
+  explicit PartsEncoder(Codec codec = Codec::kJson);
+  PartsEncoder(PartsEncoder&&) noexcept;
+  PartsEncoder& operator=(PartsEncoder&&) noexcept;
+  ~PartsEncoder();
+  void add(const Message& part);
+  void close();         // no more parts
+  size_t size() const;  // of what was added since the last take()
+  std::string take();   // for an Encoded of this codec
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // Where a stream's responses go while it is being pulled.
 class Sink {

@@ -76,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (sent < 0 && errno == EPIPE) input = {};
     }
     if (input.empty()) ::shutdown(sockets[0], SHUT_WR);
-    fixture.io.round(/*wait=*/false);
+    fixture.io.run_pass(/*wait=*/false);
     for (ssize_t got; (got = ::recv(sockets[0], buffer, sizeof(buffer), 0)) > 0;) {
       output.append(buffer, static_cast<size_t>(got));
     }

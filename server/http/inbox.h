@@ -17,13 +17,19 @@ namespace http {
 class Connection;
 class Stream;
 
+// A piece of an answer.
+struct Part {
+  std::shared_ptr<const Encoded> encoded;
+  bool last = false;
+};
+
 // For one connection or one stream. Unbounded in itself, but each open call has at most one letter and each stream at
-// most one: limits.connections_max bounds it.
+// most one: limits.connections_max bounds it. Who answers in parts bounds those that are under way.
 struct Letter {
   std::shared_ptr<Connection> connection;
   uint64_t call = 0;
-  // An answer, an answer already encoded, or a plain one. None: `stream` was woken.
-  std::variant<std::monostate, Answer, std::string, std::unique_ptr<PlainResponse>> content;
+  // An answer, an answer already encoded, a plain one, or a part of one. None: `stream` was woken.
+  std::variant<std::monostate, Answer, std::string, std::unique_ptr<PlainResponse>, Part> content;
   std::shared_ptr<Stream> stream;
 };
 

@@ -12,9 +12,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Rounds of calls, streams and writes that feed each other before sockets are looked at again.
-constexpr int kSettleRoundsMax = 64;
-// Handlers of one round; a few more than calls, as timers and letters are among them.
+// Handlers of one pass; a few more than calls, as timers and letters are among them.
 constexpr size_t kHandlersMax = 2 * kBatchCallsMax;
 
 }  // namespace
@@ -65,15 +63,21 @@ void IoThread::join() {
 
 void IoThread::run() {
   begin_thread(("http-io-" + std::to_string(index_)).c_str());
-  while (!ended_) round(/*wait=*/true);
+  while (!ended_) run_pass(/*wait=*/true);
 }
 
-bool IoThread::round(bool wait) {
+// Calls that are left from the pass before do not keep sockets from being looked at: all wait in one line.
+bool IoThread::run_pass(bool wait) {
   IoThread* const outer = std::exchange(current_, this);
   const bool any = wait ? context_.run_one() > 0 : context_.poll_one() > 0;
+  ++pass_;
   now_ = Clock::now();
-  for (size_t i = 1; i < kHandlersMax && ready_.size() < kBatchCallsMax && context_.poll_one() > 0; ++i) {
+  const size_t calls_max = ready_.size() + kBatchCallsMax;
+  for (size_t i = 1; i < kHandlersMax && ready_.size() < calls_max && context_.poll_one() > 0; ++i) {
   }
+  std::vector<std::shared_ptr<Connection>> again;
+  again.swap(later_);
+  for (const auto& connection : again) connection->begin_pass();
   settle();
   current_ = outer;
   return any;
@@ -91,10 +95,16 @@ void IoThread::read_letters() {
   letters_.clear();
 }
 
+void IoThread::next_pass(std::shared_ptr<Connection> connection) {
+  if (later_.empty()) asio::post(context_, [] {});  // it begins at once
+  later_.push_back(std::move(connection));
+}
+
+// Rounds of calls, streams and writes that feed each other. One call of each connection a round.
 void IoThread::settle() {
   for (int round = 0; !ready_.empty() || !woken_.empty() || !unsettled_.empty(); ++round) {
-    if (round == kSettleRoundsMax) {
-      asio::post(context_, [] {});  // the next round begins at once
+    if (round == kPassCallsMax) {
+      asio::post(context_, [] {});  // the next pass begins at once
       return;
     }
     run_calls();

@@ -34,6 +34,10 @@ struct Shared {
   std::atomic<uint64_t> requests{0};
   std::atomic<uint64_t> bytes_received{0};
   std::atomic<uint64_t> bytes_sent{0};
+  std::atomic<uint64_t> requests_refused{0};  // over limits.requests_bytes_max
+  std::atomic<size_t> requests_bytes{0};      // kept of requests; see limits.requests_bytes_max
+  // Requests already take as much memory as they may.
+  bool crowded() const { return requests_bytes.load(std::memory_order_relaxed) > options.limits.requests_bytes_max; }
   std::atomic<bool> accepting{true};
   Mutex mutex;
   Condition drained;  // connections_open may have become 0, accepting false
@@ -64,19 +68,22 @@ class IoThread {
   void call_ready(std::shared_ptr<Connection> connection) { ready_.push_back(std::move(connection)); }
   void woken(std::shared_ptr<Stream> stream) { woken_.push_back(std::move(stream)); }
   void unsettled(std::shared_ptr<Connection> connection) { unsettled_.push_back(std::move(connection)); }
+  // It has had its share of this pass: settled again in the next one, which looks at all sockets before.
+  void next_pass(std::shared_ptr<Connection> connection);
+  uint64_t pass() const { return pass_; }
 
   Shared& shared() { return shared_; }
   const Limits& limits() const { return shared_.options.limits; }
   size_t index() const { return index_; }
   bool stopping() const { return stopping_; }
-  Clock::time_point now() const { return now_; }  // of this round
+  Clock::time_point now() const { return now_; }  // of this pass
   Responses& responses() { return responses_; }
   char* read_buffer() { return read_buffer_.get(); }
   std::string& scratch() { return scratch_; }  // for one message being encoded
 
-  // One round: waits for something to happen unless `wait` is false; false: nothing has. For the thread and for
+  // One pass: waits for something to happen unless `wait` is false; false: nothing has. For the thread and for
   // fuzzing.
-  bool round(bool wait);
+  bool run_pass(bool wait);
 
  private:
   void run();
@@ -100,6 +107,8 @@ class IoThread {
   std::vector<std::shared_ptr<Connection>> unsettled_;  // to be written and read on
   std::vector<std::shared_ptr<Stream>> pulling_;        // the two above, while a round works on them
   std::vector<std::shared_ptr<Connection>> settling_;
+  std::vector<std::shared_ptr<Connection>> later_;  // for the next pass
+  uint64_t pass_ = 0;
   std::unique_ptr<char[]> read_buffer_;
   std::string scratch_;
   Responses responses_;

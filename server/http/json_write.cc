@@ -14,7 +14,8 @@ namespace {
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-constexpr int kSampled = 64;  // elements of a list that tell how long the others will be
+constexpr size_t kNeverEmpty = static_cast<size_t>(-1);  // as the size of an object that has a field already
+constexpr int kSampled = 64;                             // elements of a list that tell how long the others will be
 
 class Writer {
  public:
@@ -31,6 +32,15 @@ class Writer {
       }
     }
     out_ += '}';
+  }
+
+  // A field on its own, behind what `out` may hold of its object already (`empty`: its size without any).
+  void singular_of(const Message& message, const Table& table, const Field& field, size_t empty) {
+    singular(message, *table.reflection, field, empty);
+  }
+  void list_begin(const Field& field, size_t empty) { key(field, empty); }
+  void list_items(const Message& message, const Table& table, const Field& field, bool first) {
+    items(message, *table.reflection, field, table.reflection->FieldSize(message, field.descriptor), first);
   }
 
  private:
@@ -147,6 +157,11 @@ class Writer {
     const int size = reflection.FieldSize(message, descriptor);
     if (size == 0) return;
     key(field, empty);
+    items(message, reflection, field, size, /*first=*/true);
+    out_ += ']';
+  }
+
+  void items(const Message& message, const Reflection& reflection, const Field& field, int size, bool first) {
     if (field.kind == Kind::kMessage) {
       const size_t before = out_.size();
       for (int i = 0; i < size; ++i) {
@@ -155,16 +170,15 @@ class Writer {
           const size_t each = (out_.size() - before) / kSampled + 1;
           out_.reserve(out_.size() + each * static_cast<size_t>(size - i) * 17 / 16);
         }
-        if (i > 0) out_ += ',';
-        this->message(reflection.GetRepeatedMessage(message, descriptor, i), *field.message);
+        if (i > 0 || !first) out_ += ',';
+        this->message(reflection.GetRepeatedMessage(message, field.descriptor, i), *field.message);
       }
     } else {
       for (int i = 0; i < size; ++i) {
-        if (i > 0) out_ += ',';
+        if (i > 0 || !first) out_ += ',';
         element(message, reflection, field, i);
       }
     }
-    out_ += ']';
   }
 
   void element(const Message& message, const Reflection& reflection, const Field& field, int i) {
@@ -207,6 +221,44 @@ class Writer {
 }  // namespace
 
 void append(std::string& out, const Message& message) { Writer(out).message(message, table_of(message)); }
+
+void PartsWriter::add(std::string& out, const Message& part) {
+  const Table& table = table_of(part);
+  Writer writer(out);
+  if (!begun_) out += '{';
+  begun_ = true;
+  for (const Field& field : table.fields) {
+    if (field.repeated) {
+      if (table.reflection->FieldSize(part, field.descriptor) == 0) continue;
+      const bool goes_on = list_ == &field;
+      if (!goes_on) {
+        if (list_ != nullptr) out += ']';
+        writer.list_begin(field, any_ ? kNeverEmpty : out.size());
+      }
+      writer.list_items(part, table, field, !goes_on);
+      list_ = &field;
+      any_ = true;
+    } else {
+      const size_t before = out.size();
+      if (list_ != nullptr) out += ']';
+      const size_t after = out.size();
+      writer.singular_of(part, table, field, any_ ? kNeverEmpty : after);
+      if (out.size() == after) {
+        out.resize(before);  // the field is not there
+        continue;
+      }
+      list_ = nullptr;
+      any_ = true;
+    }
+  }
+}
+
+void PartsWriter::close(std::string& out) {
+  if (!begun_) out += '{';
+  if (list_ != nullptr) out += ']';
+  out += '}';
+  *this = PartsWriter();
+}
 
 void append_string(std::string& out, std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";

@@ -19,4 +19,18 @@ void append_result(std::string& out, const google::protobuf::Message& message);
 // {"code":5,"message":"..."}
 void append_error(std::string& out, const Error& error);
 
+struct Field;
+
+// One message that comes in parts (see http::PartsEncoder), into any number of strings.
+class PartsWriter {
+ public:
+  void add(std::string& out, const google::protobuf::Message& part);
+  void close(std::string& out);  // the end of the message
+
+ private:
+  const Field* list_ = nullptr;  // still open: the next part may go on with it
+  bool begun_ = false;
+  bool any_ = false;  // a field is there
+};
+
 }  // namespace http::json

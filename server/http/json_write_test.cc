@@ -112,5 +112,55 @@ TEST(JsonWrite, Envelopes) {
   EXPECT_EQ(out, "{\"result\":{\"ID\":\"7\"}}\n");
 }
 
+// However a message is cut, and whether or not its lists go on from part to part.
+TEST(PartsWriter, PartsAreTheMessage) {
+  etcdserverpb::RangeResponse whole;
+  whole.mutable_header()->set_revision(9);
+  for (int i = 0; i < 5; ++i) whole.add_kvs()->set_key("k" + std::to_string(i));
+  whole.set_more(true);
+  whole.set_count(7);
+  for (int first = 0; first <= 5; ++first) {
+    for (int second = first; second <= 5; ++second) {
+      PartsWriter writer;
+      std::string out;
+      etcdserverpb::RangeResponse parts[3];
+      *parts[0].mutable_header() = whole.header();
+      for (int i = 0; i < 5; ++i) *parts[i < first ? 0 : i < second ? 1 : 2].add_kvs() = whole.kvs(i);
+      parts[2].set_more(true);
+      parts[2].set_count(7);
+      for (const auto& part : parts) writer.add(out, part);
+      writer.close(out);
+      EXPECT_EQ(out, written(whole)) << first << " " << second;
+    }
+  }
+}
+
+TEST(PartsWriter, EmptyPartsAndOtherLists) {
+  PartsWriter writer;
+  std::string out;
+  writer.close(out);
+  EXPECT_EQ(out, "{}");
+  out.clear();
+  etcdserverpb::LeaseTimeToLiveResponse a;
+  a.add_keys("a");
+  writer.add(out, etcdserverpb::LeaseTimeToLiveResponse());
+  writer.add(out, a);
+  writer.add(out, etcdserverpb::LeaseTimeToLiveResponse());
+  writer.add(out, a);
+  writer.close(out);
+  EXPECT_EQ(out, R"({"keys":["YQ==","YQ=="]})") << "a writer can be used again";
+  out.clear();
+  etcdserverpb::TxnRequest one;
+  one.add_compare();
+  etcdserverpb::TxnRequest two;
+  two.add_compare()->set_key("a");
+  two.add_success();
+  two.add_failure();
+  writer.add(out, one);
+  writer.add(out, two);
+  writer.close(out);
+  EXPECT_EQ(out, R"({"compare":[{},{"key":"YQ=="}],"success":[{}],"failure":[{}]})");
+}
+
 }  // namespace
 }  // namespace http::json

@@ -19,6 +19,9 @@ struct Limits {
   std::chrono::milliseconds write_timeout{60'000};  // a client that takes nothing of its answer for so long is cut
   std::chrono::milliseconds body_progress_period{30'000};  // a request body must grow in each by ...
   size_t body_progress_bytes = 1024;  // ... this much. Bodies of streams are exempt: they are open on purpose.
+  // Of all connections together, what is kept of requests that are not answered yet. A request that needs more is
+  // refused; the first kRequestBytesFree of each are not counted, so that small ones always get through.
+  size_t requests_bytes_max = 256 * 1024 * 1024;
 
   // Of one request message in protobuf's form.
   size_t message_bytes_max() const { return request_bytes_max + request_overhead_bytes; }
@@ -31,11 +34,17 @@ inline constexpr size_t kDrainBytesMax = 256 * 1024;         // of a body nobody
 inline constexpr size_t kStreamOutputBytesMax = 64 * 1024;   // Sink::full() from here on
 inline constexpr int kStreamUnsentBytesMax = 256 * 1024;     // in the kernel, per stream
 inline constexpr size_t kUnaryOutputBytesMax = 1024 * 1024;  // of pipelined answers, before reading pauses
-inline constexpr size_t kReadBytes = 256 * 1024;             // at once; one buffer per io thread
-inline constexpr size_t kReadAheadBytesMax = 64 * 1024;      // of later requests, while one is being handled
-inline constexpr size_t kOutputPieceBytes = 64 * 1024;       // larger answers are not copied together
-inline constexpr size_t kIdleBufferBytes = 2 * 1024;         // what an idle connection may keep of each buffer
-inline constexpr size_t kBatchCallsMax = 256;                // calls handled between two BatchHooks
+inline constexpr size_t kRequestBytesFree = 4 * 1024;
+// What one connection gets done before all others have had their turn (a pass of its io thread): bytes that are made
+// for it and bytes that are written, and calls.
+inline constexpr size_t kPassBytesMax = 256 * 1024;
+inline constexpr int kPassCallsMax = 8;
+inline constexpr size_t kPartsProgressBytes = 1024 * 1024;  // of an answer in parts, to be taken in a write_timeout
+inline constexpr size_t kReadBytes = 256 * 1024;            // at once; one buffer per io thread
+inline constexpr size_t kReadAheadBytesMax = 64 * 1024;     // of later requests, while one is being handled
+inline constexpr size_t kOutputPieceBytes = 64 * 1024;      // larger answers are not copied together
+inline constexpr size_t kIdleBufferBytes = 2 * 1024;        // what an idle connection may keep of each buffer
+inline constexpr size_t kBatchCallsMax = 256;               // calls handled between two BatchHooks
 inline constexpr size_t kAcceptsAtOnce = 64;
 inline constexpr int kListenBacklog = 4096;
 inline constexpr std::chrono::milliseconds kLingerTimeout{2'000};  // for a client to read why its connection is closed

@@ -21,44 +21,6 @@ Status invalid(const std::string& url, const std::string& what) {
   return fail(Code::kInvalidArgument, "cannot listen on " + url + ": " + what);
 }
 
-std::string address_text(const sockaddr_storage& address) {
-  char host[NI_MAXHOST];
-  char port[NI_MAXSERV];
-  const socklen_t size = address.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host, sizeof(host), port, sizeof(port),
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "unknown";
-  }
-  if (address.ss_family == AF_INET6) return "[" + std::string(host) + "]:" + port;
-  return std::string(host) + ":" + port;
-}
-
-struct HostPort {
-  std::string host;
-  std::string port;
-};
-// "host:port", "[::1]:port"; a path of "/" or nothing may follow.
-std::optional<HostPort> split(std::string_view rest) {
-  if (rest.ends_with('/')) rest.remove_suffix(1);
-  std::string_view host;
-  if (rest.starts_with('[')) {
-    const size_t close = rest.find(']');
-    if (close == std::string_view::npos) return std::nullopt;
-    host = rest.substr(1, close - 1);
-    rest.remove_prefix(close + 1);
-  } else {
-    const size_t colon = rest.find(':');
-    host = rest.substr(0, colon);
-    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon);
-  }
-  if (!rest.starts_with(':')) return std::nullopt;
-  rest.remove_prefix(1);
-  unsigned port = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), port);
-  if (error != std::errc() || end != rest.data() + rest.size() || port > 65535) return std::nullopt;
-  return HostPort{std::string(host), std::string(rest)};
-}
-
 Status bind_and_listen(int socket, const sockaddr* address, socklen_t size, const std::string& url) {
   if (::bind(socket, address, size) != 0 || ::listen(socket, kListenBacklog) != 0) {
     return failed(url, std::strerror(errno));
@@ -82,7 +44,7 @@ Result<Bound> bind_tcp(const addrinfo& info, const std::string& url) {
 }
 
 Result<std::vector<Bound>> bind_host(const std::string& url, std::string_view rest) {
-  const auto at = split(rest);
+  const auto at = split_host_port(rest);
   if (!at) return fail(invalid(url, "it must be http://host:port").error());
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -143,6 +105,39 @@ Result<std::vector<Bound>> bind_unix(const std::string& url, std::string_view pa
 }
 
 }  // namespace
+
+std::string address_text(const sockaddr_storage& address) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const socklen_t size = address.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "unknown";
+  }
+  if (address.ss_family == AF_INET6) return "[" + std::string(host) + "]:" + port;
+  return std::string(host) + ":" + port;
+}
+
+std::optional<HostPort> split_host_port(std::string_view rest) {
+  if (rest.ends_with('/')) rest.remove_suffix(1);
+  std::string_view host;
+  if (rest.starts_with('[')) {
+    const size_t close = rest.find(']');
+    if (close == std::string_view::npos) return std::nullopt;
+    host = rest.substr(1, close - 1);
+    rest.remove_prefix(close + 1);
+  } else {
+    const size_t colon = rest.find(':');
+    host = rest.substr(0, colon);
+    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon);
+  }
+  if (!rest.starts_with(':')) return std::nullopt;
+  rest.remove_prefix(1);
+  unsigned port = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), port);
+  if (error != std::errc() || end != rest.data() + rest.size() || port > 65535) return std::nullopt;
+  return HostPort{std::string(host), std::string(rest)};
+}
 
 Result<std::vector<Bound>> bind_url(const std::string& url) {
   const size_t colon = url.find("://");

@@ -36,14 +36,18 @@ size_t Output::size() const {
   return closed_size_ + pieces_.back().view().size() - offset_;
 }
 
-Output::Written Output::write_to(int socket, uint64_t& sent) {
+Output::Written Output::write_to(int socket, size_t bytes_max, uint64_t& sent) {
   while (!empty()) {
+    if (bytes_max == 0) return Written::kMore;
     iovec vectors[kPiecesAtOnce];
     size_t count = 0;
-    for (size_t i = first_; i < pieces_.size() && count < kPiecesAtOnce; ++i) {
+    size_t total = 0;
+    for (size_t i = first_; i < pieces_.size() && count < kPiecesAtOnce && total < bytes_max; ++i) {
       std::string_view bytes = pieces_[i].view();
       if (i == first_) bytes.remove_prefix(offset_);
+      bytes = bytes.substr(0, bytes_max - total);
       if (!bytes.empty()) vectors[count++] = {const_cast<char*>(bytes.data()), bytes.size()};
+      total += bytes.size();
     }
     msghdr message{};
     message.msg_iov = vectors;
@@ -56,6 +60,7 @@ Output::Written Output::write_to(int socket, uint64_t& sent) {
       return errno == EAGAIN || errno == EWOULDBLOCK ? Written::kBlocked : Written::kFailed;
     }
     sent += static_cast<uint64_t>(written);
+    bytes_max -= static_cast<size_t>(written);
     drop(static_cast<size_t>(written));
   }
   return Written::kAll;

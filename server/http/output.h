@@ -21,9 +21,9 @@ class Output {
   bool empty() const { return size() == 0; }
   size_t size() const;  // bytes not yet written
 
-  enum class Written { kAll, kBlocked, kFailed };
-  // As much as the socket takes without blocking; `sent` grows by it.
-  Written write_to(int socket, uint64_t& sent);
+  enum class Written { kAll, kMore, kBlocked, kFailed };
+  // As much as the socket takes without blocking, at most `bytes_max` (then kMore); `sent` grows by it.
+  Written write_to(int socket, size_t bytes_max, uint64_t& sent);
   void clear();
 
  private:

@@ -137,6 +137,8 @@ class Server::Impl {
             .connections_open = shared_.connections_open.load(),
             .streams_open = shared_.streams_open.load(),
             .requests = shared_.requests.load(),
+            .requests_refused = shared_.requests_refused.load(),
+            .requests_bytes = shared_.requests_bytes.load(),
             .bytes_received = shared_.bytes_received.load(),
             .bytes_sent = shared_.bytes_sent.load()};
   }

@@ -46,6 +46,8 @@ class Server {
     uint64_t connections_open = 0;
     uint64_t streams_open = 0;
     uint64_t requests = 0;
+    uint64_t requests_refused = 0;  // over limits.requests_bytes_max
+    uint64_t requests_bytes = 0;    // kept of requests that are not answered yet
     uint64_t bytes_received = 0;
     uint64_t bytes_sent = 0;
   };

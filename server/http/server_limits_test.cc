@@ -137,6 +137,89 @@ TEST_F(ServerLimitsTest, TooManyConnections) {
   EXPECT_EQ(server_->counters().connections_refused, 1u);
 }
 
+// --- Memory for requests of all connections together
+
+std::string put_of(size_t body_bytes) {
+  const std::string_view begin = R"({"key":"YQ==","value":")";
+  return std::string(begin) + std::string(body_bytes - begin.size() - 2, 'A') + "\"}";
+}
+
+class CrowdedTest : public test::ServerTest {
+ protected:
+  void SetUp() override { start({.limits = {.requests_bytes_max = 100'000}}); }
+  void wait_for_bytes(uint64_t at_least, uint64_t at_most) {
+    for (;;) {
+      const uint64_t bytes = server_->counters().requests_bytes;
+      if (bytes >= at_least && bytes <= at_most) return;
+      std::this_thread::yield();
+    }
+  }
+  void expect_refused(const Response& response) {
+    EXPECT_EQ(response.status, 429);
+    EXPECT_EQ(response.body, R"({"code":8,"message":"etcdserver: too many requests"})");
+  }
+};
+
+TEST_F(CrowdedTest, UnfinishedBodiesAreLimitedTogether) {
+  Client half(url_);
+  half.send("POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n" + put_of(90'000));
+  wait_for_bytes(80'000, 90'000);
+  expect_refused(post("/v3/kv/put", put_of(50'000)));
+  Client pieces(url_);  // not there as a whole
+  pieces.send("POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n" + put_of(30'000));
+  expect_refused(pieces.response().value_or(Response()));
+  Client chunks(url_);
+  chunks.send("POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n7530\r\n" + put_of(30'000));
+  expect_refused(chunks.response().value_or(Response()));
+  EXPECT_EQ(server_->counters().requests_refused, 3u);
+  EXPECT_EQ(post("/v3/kv/put", put_of(4'000)).status, 200) << "small ones get through";
+  expect_healthy();
+  half.close();
+  chunks.close();
+  pieces.close();
+  wait_for_bytes(0, 0);
+  EXPECT_EQ(post("/v3/kv/put", put_of(50'000)).status, 200);
+  wait_for_bytes(0, 0);
+}
+
+// What a handler has of a request counts until it is answered.
+TEST_F(CrowdedTest, CallsInFlightCount) {
+  Client busy(url_);
+  busy.post("/v3/kv/txn", R"({"success":[{"request_put":)" + put_of(90'000) + "}]}");
+  UnaryCall call = service_.take_txn();
+  wait_for_bytes(80'000, 90'100);
+  expect_refused(post("/v3/kv/put", put_of(50'000)));
+  call.reply.send(std::make_unique<etcdserverpb::TxnResponse>());
+  EXPECT_EQ(busy.response()->status, 200);
+  EXPECT_EQ(post("/v3/kv/put", put_of(50'000)).status, 200);
+  wait_for_bytes(0, 0);
+}
+
+TEST_F(CrowdedTest, MessagesOfStreamsCount) {
+  Client watcher(url_);
+  watcher.send("POST /v3/watch HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n" +
+               put_of(110'000).substr(0, 105'000));
+  const auto refused = watcher.head();
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 429);
+  EXPECT_EQ(watcher.chunk(), "{\"error\":{\"code\":8,\"message\":\"etcdserver: too many requests\"}}\n");
+  watcher.close();
+  wait_for_bytes(0, 0);
+  expect_healthy();
+}
+
+TEST_F(CrowdedTest, HeadsCount) {
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<Client>(url_));
+    clients[i]->send("GET /health HTTP/1.1\r\nHost: x\r\nX: " + std::string(45'000, 'a'));
+    if (i < 2) wait_for_bytes(40'000 * (i + 1), 45'100 * (i + 1));
+  }
+  EXPECT_EQ(clients[2]->response().value_or(Response()).status, 503);
+  clients.clear();
+  wait_for_bytes(0, 0);
+}
+
 // --- Nonsense
 
 TEST_F(ServerLimitsTest, Garbage) {
