@@ -1,4 +1,4 @@
-conclave_sdk_test(sdk_disk_copy_test SOURCES src/disk_copy_test.cc)
+conclave_sdk_test(sdk_cache_file_test SOURCES src/cache_file_test.cc src/config_values_test.cc)
 conclave_sdk_test(sdk_picker_test SOURCES src/picker_test.cc)
 conclave_sdk_test(sdk_record_test SOURCES src/record_test.cc)
 conclave_sdk_test(sdk_registry_process_test SOURCES src/registry_process_test.cc PROCESS)

@@ -4,13 +4,15 @@
 
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "callbacks.h"
+#include "config_values.h"
 #include "core.h"
-#include "prefix_view.h"
-#include "set_file.h"
+#include "list_watch.h"
 
 namespace conclave {
 inline namespace v1 {
@@ -28,7 +30,6 @@ class Reloader::Impl : public std::enable_shared_from_this<Impl> {
   Impl(std::shared_ptr<Handle> handle, ReloaderHooks hooks)
       : handle_(std::move(handle)),
         hooks_(std::move(hooks)),
-        view_(std::make_shared<PrefixView>(handle_->core(), hooks_.prefix)),
         queue_(core().callback_queue("configuration " + hooks_.prefix)) {}
 
   Status open();
@@ -40,36 +41,64 @@ class Reloader::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   Core& core() const { return *handle_->core(); }
-  void on_news();
+  void start();
+  void news(std::unique_lock<std::mutex>& lock);
   void arm(std::unique_lock<std::mutex>& lock);
   void take_over();
-  Result<std::shared_ptr<const void>> call_build(const PrefixView::State& state, ViewSource source) const;
-  Status build(const PrefixView::State& state, ViewSource source);
+  Result<std::shared_ptr<const void>> call_build(const ConfigValues& state, ViewSource source) const;
+  Status build(const ConfigValues& state, ViewSource source);
   Status from_disk();
   void rejected(Revision revision, const Error& why);
 
   const std::shared_ptr<Handle> handle_;
   const ReloaderHooks hooks_;
-  const std::shared_ptr<PrefixView> view_;
   const std::unique_ptr<CallbackQueue> queue_;
+  std::shared_ptr<ListWatch> list_watch_;
 
   mutable std::mutex mutex_;
   std::condition_variable_any news_came_;
   bool news_ = false;
   bool open_ = false;
+  std::optional<ConfigValues> newest_;  // as the server has it
+  std::optional<Error> trouble_;        // why there is nothing newer
   std::shared_ptr<const void> current_;
-  PrefixView::Values values_;  // of current_
-  bool on_disk_only_ = false;  // current_ is from disk
-  Revision looked_at_{};       // the last revision that was built, well or not
+  std::map<std::string, std::string, std::less<>> values_;  // of current_
+  bool on_disk_only_ = false;                               // current_ is from disk
+  Revision looked_at_{};                                    // the last revision that was built, well or not
   TimePoint first_waiting_ = kNever;
   Loop::TimerId timer_ = 0;
 };
 
+void Reloader::Impl::start() {
+  const auto weak = weak_from_this();
+  ListWatch::Hooks hooks;
+  hooks.on_list = [weak](const RangeResult& all) {
+    const auto self = weak.lock();
+    if (!self) return;
+    std::unique_lock lock(self->mutex_);
+    self->newest_ = ConfigValues::of(self->hooks_.prefix, all);
+    self->news(lock);
+  };
+  hooks.on_batch = [weak](const WatchBatch& batch) {
+    const auto self = weak.lock();
+    if (!self) return;
+    std::unique_lock lock(self->mutex_);
+    self->newest_->apply(self->hooks_.prefix, batch);
+    self->news(lock);
+  };
+  hooks.on_trouble = [weak](const Error& error) {
+    const auto self = weak.lock();
+    if (!self) return;
+    const std::lock_guard lock(self->mutex_);
+    self->trouble_ = error;
+  };
+  list_watch_ = std::make_shared<ListWatch>(handle_->core(), hooks_.prefix, std::move(hooks));
+  list_watch_->start();
+}
+
 // Builds in the caller's thread until there is a valid set.
 Status Reloader::Impl::open() {
-  view_->start([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->on_news();
-  });
+  start();
   const TimePoint now = BootClock::now();
   const TimePoint deadline = deadline_of(hooks_.call, core().call_timeout());
   // Disk copies are used when no member gave a good set within half of the time.
@@ -77,7 +106,7 @@ Status Reloader::Impl::open() {
   TimePoint until = has_file && deadline != kNever ? now + (deadline - now) / 2 : deadline;
   std::optional<Error> why;
   while (true) {
-    bool news = false;
+    std::optional<ConfigValues> state;
     {
       std::unique_lock lock(mutex_);
       const auto came = [this] { return news_; };
@@ -86,12 +115,10 @@ Status Reloader::Impl::open() {
       } else {
         news_came_.wait_for(lock, hooks_.call.stop, until - BootClock::now(), came);
       }
-      news = std::exchange(news_, false);
+      if (std::exchange(news_, false)) state = newest_;
     }
     if (hooks_.call.stop.stop_requested()) return fail(Code::kCancelled, hooks_.prefix + ": cancelled");
-    if (news) {
-      const auto state = view_->state();
-      if (!state) continue;
+    if (state) {
       auto built = build(*state, ViewSource::kServer);
       if (built) break;
       why = built.error();
@@ -108,9 +135,9 @@ Status Reloader::Impl::open() {
       continue;
     }
     if (why) return fail(std::move(*why));
-    auto last = view_->last_error();
+    const std::lock_guard lock(mutex_);
     return fail(Code::kDeadlineExceeded,
-                hooks_.prefix + ": no configuration in time" + (last ? ": " + last->message : std::string()));
+                hooks_.prefix + ": no configuration in time" + (trouble_ ? ": " + trouble_->message : std::string()));
   }
   std::unique_lock lock(mutex_);
   open_ = true;
@@ -120,7 +147,7 @@ Status Reloader::Impl::open() {
 
 Status Reloader::Impl::from_disk() {
   if (hooks_.cache_file.empty()) return fail(Code::kNotFound, "no copy on disk");
-  const auto state = read_set_file(hooks_.cache_file, hooks_.prefix);
+  const auto state = read_config(hooks_.cache_file, hooks_.prefix);
   if (!state) {
     if (state.error().code != Code::kNotFound) core().log(LogLevel::kWarning, state.error().message);
     return fail(state.error());
@@ -129,7 +156,7 @@ Status Reloader::Impl::from_disk() {
 }
 
 void Reloader::Impl::end() {
-  view_->end();
+  if (list_watch_) list_watch_->end();
   {
     const std::lock_guard lock(mutex_);
     if (timer_ != 0) core().loop().cancel(std::exchange(timer_, 0));
@@ -138,8 +165,7 @@ void Reloader::Impl::end() {
   queue_->close();
 }
 
-void Reloader::Impl::on_news() {
-  std::unique_lock lock(mutex_);
+void Reloader::Impl::news(std::unique_lock<std::mutex>& lock) {
   news_ = true;
   if (open_) {
     arm(lock);
@@ -169,12 +195,13 @@ void Reloader::Impl::arm(std::unique_lock<std::mutex>& lock) {
 }
 
 void Reloader::Impl::take_over() {
-  const auto state = view_->state();
-  if (!state) return;
+  std::optional<ConfigValues> state;
   std::shared_ptr<const void> before;
   bool same = false;
   {
     const std::lock_guard lock(mutex_);
+    state = newest_;
+    if (!state) return;
     news_ = false;
     if (state->revision == looked_at_ && !on_disk_only_) return;
     before = current_;
@@ -189,8 +216,7 @@ void Reloader::Impl::take_over() {
 }
 
 // The user's code: an exception means no.
-Result<std::shared_ptr<const void>> Reloader::Impl::call_build(const PrefixView::State& state,
-                                                               ViewSource source) const {
+Result<std::shared_ptr<const void>> Reloader::Impl::call_build(const ConfigValues& state, ViewSource source) const {
   try {
     return hooks_.build(ConfigSet(state.values, state.revision), source);
   } catch (const std::exception& e) {
@@ -200,7 +226,7 @@ Result<std::shared_ptr<const void>> Reloader::Impl::call_build(const PrefixView:
   }
 }
 
-Status Reloader::Impl::build(const PrefixView::State& state, ViewSource source) {
+Status Reloader::Impl::build(const ConfigValues& state, ViewSource source) {
   {
     const std::lock_guard lock(mutex_);
     looked_at_ = state.revision;
@@ -218,7 +244,7 @@ Status Reloader::Impl::build(const PrefixView::State& state, ViewSource source) 
     on_disk_only_ = source == ViewSource::kDisk;
   }
   if (source == ViewSource::kServer && !hooks_.cache_file.empty()) {
-    if (auto written = write_set_file(hooks_.cache_file, hooks_.prefix, state); !written) {
+    if (auto written = write_config(hooks_.cache_file, hooks_.prefix, state); !written) {
       core().log(LogLevel::kWarning, "the copy of the configuration was not written: " + written.error().message);
     }
   }

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "disk_copy.h"
-#include "json.h"
+#include "cache_file.h"
 #include "record.h"
 
 namespace conclave::inline v1::internal {
@@ -14,45 +13,30 @@ namespace {
 constexpr std::size_t kLoggedMax = 1000;       // unreadable keys that are told of
 constexpr std::chrono::seconds kSaveEvery{1};  // a list that changes all the time is not written all the time
 
-std::string checksum(std::string_view service, std::int64_t revision, const std::vector<Instance>& instances) {
-  Checksum sum;
-  sum.add(service);
-  sum.add(std::to_string(revision));
-  for (const Instance& instance : instances) sum.add(encode_record(instance));
-  return sum.text();
-}
+constexpr const char* kKind = "conclave-instances";
 
-std::string encode_copy(const std::string& service, const InstanceList& list) {
+Json encode_copy(const std::string& service, const InstanceList& list) {
   Json records = Json::array();
   for (const Instance& instance : list.instances) records.push(encode_record(instance));
   return Json::object()
-             .set("v", 1)
-             .set("kind", "conclave-instances")
-             .set("service", service)
-             .set("revision", number(list.revision))
-             .set("records", std::move(records))
-             .set("check", checksum(service, number(list.revision), list.instances))
-             .dump() +
-         "\n";
+      .set("service", service)
+      .set("revision", number(list.revision))
+      .set("records", std::move(records));
 }
 
-Result<InstanceList> decode_copy(const std::string& service, const std::string& path, const std::string& text) {
-  const auto damaged = [&](const std::string& why) { return fail(Code::kDataLoss, path + ": " + why); };
-  const auto copy = Json::parse(text);
-  if (!copy) return damaged("damaged: " + copy.error().message);
-  if ((*copy)["kind"].text() != "conclave-instances" || (*copy)["v"].integer() != 1)
-    return damaged("not a copy of instances");
-  if ((*copy)["service"].text() != service) return damaged("a copy of " + (*copy)["service"].text());
+Result<InstanceList> read_copy(const std::string& path, const std::string& service) {
+  const auto copy = read_cache_file(path, kKind);
+  if (!copy) return fail(copy.error());
+  if ((*copy)["service"].text() != service)
+    return fail(Code::kInvalidArgument, path + ": a copy of " + (*copy)["service"].text());
   InstanceList list;
   list.revision = Revision{(*copy)["revision"].integer()};
   list.source = ViewSource::kDisk;
   for (const Json& record : (*copy)["records"].items()) {
     auto instance = decode_record(record.text());
-    if (!instance) return damaged("damaged: " + instance.error().message);
+    if (!instance) return fail(Code::kDataLoss, path + ": " + instance.error().message);
     list.instances.push_back(std::move(*instance));
   }
-  if ((*copy)["check"].text() != checksum(service, number(list.revision), list.instances))
-    return damaged("damaged: the checksum differs");
   return list;
 }
 
@@ -68,23 +52,25 @@ DiscoveryCore::DiscoveryCore(std::shared_ptr<Core> core, DiscoveryOptions option
 
 void DiscoveryCore::start() {
   const auto weak = weak_from_this();
-  view_ = std::make_shared<RangeView>(core_, prefix_,
-                                      RangeView::Hooks{.on_list =
-                                                           [weak](const RangeResult& all) {
-                                                             if (const auto self = weak.lock()) self->on_list(all);
-                                                           },
-                                                       .on_batch =
-                                                           [weak](const WatchBatch& batch) {
-                                                             if (const auto self = weak.lock()) self->on_batch(batch);
-                                                           },
-                                                       .on_trouble =
-                                                           [weak](const Error& error) {
-                                                             const auto self = weak.lock();
-                                                             if (!self) return;
-                                                             std::scoped_lock lock(self->mutex_);
-                                                             self->trouble_ = to_string(error);
-                                                           }});
-  view_->start();
+  list_watch_ = std::make_shared<ListWatch>(core_, prefix_,
+                                            ListWatch::Hooks{.on_list =
+                                                                 [weak](const RangeResult& all) {
+                                                                   if (const auto self = weak.lock())
+                                                                     self->on_list(all);
+                                                                 },
+                                                             .on_batch =
+                                                                 [weak](const WatchBatch& batch) {
+                                                                   if (const auto self = weak.lock())
+                                                                     self->on_batch(batch);
+                                                                 },
+                                                             .on_trouble =
+                                                                 [weak](const Error& error) {
+                                                                   const auto self = weak.lock();
+                                                                   if (!self) return;
+                                                                   std::scoped_lock lock(self->mutex_);
+                                                                   self->trouble_ = to_string(error);
+                                                                 }});
+  list_watch_->start();
   if (options_.cache_file.empty()) return;
   core_->loop().at(after(core_->call_timeout() / 2), [weak] {
     const auto self = weak.lock();
@@ -96,7 +82,7 @@ void DiscoveryCore::start() {
 }
 
 void DiscoveryCore::close(Error why) {
-  view_->end();
+  list_watch_->end();
   std::scoped_lock lock(mutex_);
   if (!closed_) closed_ = std::move(why);
   wake_.notify_all();
@@ -190,15 +176,13 @@ void DiscoveryCore::save() {
     saved_at_ = BootClock::now();
     now = list_;
   }
-  if (auto saved = save_file(options_.cache_file, encode_copy(options_.service, *now)); !saved)
+  if (auto saved = write_cache_file(options_.cache_file, kKind, encode_copy(options_.service, *now)); !saved)
     core_->log(LogLevel::kWarning, "no copy of the instances on disk: " + saved.error().message);
 }
 
 // In the caller's or a callback thread; does nothing once there is a list.
 void DiscoveryCore::load() {
-  auto text = load_file(options_.cache_file);
-  auto copy = text ? decode_copy(options_.service, options_.cache_file, *text)
-                   : Result<InstanceList>(fail(std::move(text.error())));
+  auto copy = read_copy(options_.cache_file, options_.service);
   Lock lock(mutex_);
   if (list_->source != ViewSource::kNone) return;
   if (!copy) {

@@ -10,8 +10,8 @@
 
 #include "conclave/discovery.h"
 #include "core.h"
+#include "list_watch.h"
 #include "picker.h"
-#include "range_view.h"
 
 namespace conclave::inline v1::internal {
 
@@ -46,7 +46,7 @@ class DiscoveryCore : public std::enable_shared_from_this<DiscoveryCore> {
   const std::shared_ptr<Picker> picker_;
   const std::unique_ptr<CallbackQueue> callbacks_;
   const std::unique_ptr<CallbackQueue> disk_;  // saves wait for no callback of the user's
-  std::shared_ptr<RangeView> view_;
+  std::shared_ptr<ListWatch> list_watch_;
 
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;

@@ -2,11 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
-#include "set_file.h"
-
 namespace conclave {
 namespace {
 
@@ -127,39 +122,6 @@ TEST(Fields, ReadDurationsOfSeveralParts) {
   EXPECT_FALSE(internal::parse_duration("s"));
   EXPECT_FALSE(internal::parse_duration("1.2.3s"));
   EXPECT_FALSE(internal::parse_duration("9999999999999h"));
-}
-
-class SetFile : public ::testing::Test {
- protected:
-  SetFile() {
-    std::string pattern = ::testing::TempDir() + "set-XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-    path_ = folder_ + "/set.json";
-  }
-  ~SetFile() override { std::filesystem::remove_all(folder_); }
-  std::string folder_;
-  std::string path_;
-};
-
-TEST_F(SetFile, GivesBackWhatWasWritten) {
-  const internal::PrefixView::State state{{{"a", std::string("\0\xff", 2)}, {"", "b"}}, Revision{42}};
-  ASSERT_TRUE(internal::write_set_file(path_, "config/", state));
-  const auto read = internal::read_set_file(path_, "config/");
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->values, state.values);
-  EXPECT_EQ(read->revision, state.revision);
-  EXPECT_EQ(internal::read_set_file(path_, "other/").error().code, Code::kInvalidArgument);
-  EXPECT_EQ(internal::read_set_file(path_ + ".not", "config/").error().code, Code::kNotFound);
-}
-
-TEST_F(SetFile, RefusesEveryCutOfItself) {
-  ASSERT_TRUE(internal::write_set_file(path_, "config/", {{{"key", "value"}}, Revision{42}}));
-  const auto size = std::filesystem::file_size(path_);
-  for (std::uintmax_t cut = 0; cut + 2 < size; ++cut) {  // the last byte is the end of the line
-    std::filesystem::copy_file(path_, path_ + ".cut", std::filesystem::copy_options::overwrite_existing);
-    std::filesystem::resize_file(path_ + ".cut", cut);
-    EXPECT_FALSE(internal::read_set_file(path_ + ".cut", "config/")) << cut;
-  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// All keys below a prefix, kept up to date: read once, followed by a watch, and read again after a gap. Through
-// restarts of the server and changes of member nothing is missed and nothing comes twice.
+// All keys below a prefix, kept up to date: a list, then a watch from the revision after it, and a list again after a
+// gap. Through restarts of the server and changes of member nothing is missed and nothing comes twice. What Discovery
+// and ConfigReloader stand on.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace conclave::inline v1::internal {
 
-class RangeView : public std::enable_shared_from_this<RangeView> {
+class ListWatch : public std::enable_shared_from_this<ListWatch> {
  public:
   // Called one at a time and in order, on a transport or timer thread: they must not block, nor call this object.
   struct Hooks {
@@ -23,7 +24,7 @@ class RangeView : public std::enable_shared_from_this<RangeView> {
     std::function<void(const Error&)> on_trouble;     // it goes on trying
   };
 
-  RangeView(std::shared_ptr<Core> core, std::string prefix, Hooks hooks);
+  ListWatch(std::shared_ptr<Core> core, std::string prefix, Hooks hooks);
 
   void start();
   void end();  // none of the hooks runs or starts afterwards

@@ -1,4 +1,4 @@
-#include "range_view.h"
+#include "list_watch.h"
 
 #include <optional>
 #include <utility>
@@ -11,12 +11,12 @@ namespace {
 constexpr std::chrono::seconds kWatchAgain{2};  // after the server refused the watch
 }
 
-RangeView::RangeView(std::shared_ptr<Core> core, std::string prefix, Hooks hooks)
+ListWatch::ListWatch(std::shared_ptr<Core> core, std::string prefix, Hooks hooks)
     : core_(std::move(core)), prefix_(std::move(prefix)), hooks_(std::move(hooks)) {}
 
-void RangeView::start() { list(); }
+void ListWatch::start() { list(); }
 
-void RangeView::end() {
+void ListWatch::end() {
   std::shared_ptr<WatchCore> watch;
   std::shared_ptr<Call> call;
   {
@@ -25,13 +25,13 @@ void RangeView::end() {
     watch = std::move(watch_);
     call = std::move(call_);
   }
-  if (call) call->cancel(Code::kCancelled, "the view is closed");
+  if (call) call->cancel(Code::kCancelled, "it is not needed any more");
   if (!watch) return;
   watch->set_listener(nullptr);
-  watch->end({.code = Code::kFailedPrecondition, .message = "the view is closed"});
+  watch->end({.code = Code::kFailedPrecondition, .message = "it is not needed any more"});
 }
 
-void RangeView::list() {
+void ListWatch::list() {
   auto body = encode_range({.key = prefix_, .prefix = true}, core_->keys());
   if (!body) return listed(fail(std::move(body.error())));
   Request request{.path = path::kRange,
@@ -47,13 +47,13 @@ void RangeView::list() {
   if (!ended_ && listing_) call_ = std::move(call);
 }
 
-void RangeView::list_later(std::chrono::milliseconds delay) {
+void ListWatch::list_later(std::chrono::milliseconds delay) {
   core_->loop().at(after(delay), [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->list();
   });
 }
 
-void RangeView::listed(Result<Reply> reply) {
+void ListWatch::listed(Result<Reply> reply) {
   std::shared_ptr<WatchCore> fresh;
   {
     std::scoped_lock lock(mutex_);
@@ -81,7 +81,7 @@ void RangeView::listed(Result<Reply> reply) {
   follow();
 }
 
-void RangeView::follow() {
+void ListWatch::follow() {
   bool again = false;
   {
     std::scoped_lock lock(mutex_);
