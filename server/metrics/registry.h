@@ -17,6 +17,13 @@ class Counter {
   virtual double value() const = 0;
 };
 
+class Gauge {
+ public:
+  virtual ~Gauge() = default;
+  virtual void set(double value) = 0;
+  virtual double value() const = 0;
+};
+
 class Histogram {
  public:
   virtual ~Histogram() = default;
@@ -36,10 +43,16 @@ class Registry {
   Registry();
   ~Registry();
 
-  // All of these before the first scrape. References live as long as the registry.
-  Counter& counter(const std::string& name, const std::string& help);
-  Histogram& histogram(const std::string& name, const std::string& help, const std::vector<double>& buckets);
-  // `read` is called at each scrape, on the scraping thread.
+  // Any thread, at any time: members come and go, and have labels of their own. Asked again for the same name and
+  // labels, a fresh reference to the same numbers comes back. References live as long as the registry.
+  Counter& counter(const std::string& name, const std::string& help, const std::vector<Label>& labels = {});
+  Histogram& histogram(const std::string& name, const std::string& help, const std::vector<double>& buckets,
+                       const std::vector<Label>& labels = {});
+  // A gauge that is set where things happen, as opposed to one that is asked for.
+  Gauge& level(const std::string& name, const std::string& help, const std::vector<Label>& labels = {});
+
+  // These before the first scrape. `read` is called at each scrape, on the scraping thread. One name with several
+  // label sets is one family.
   void gauge(const std::string& name, const std::string& help, std::function<double()> read,
              std::vector<Label> labels = {});
   void counter_from(const std::string& name, const std::string& help, std::function<double()> read);

@@ -36,6 +36,26 @@ TEST(Registry, PutsAnObservationIntoItsBuckets) {
   EXPECT_THAT(text, HasSubstr("took_seconds_count 1"));
 }
 
+TEST(Registry, TellsLabelsApartWithinOneFamily) {
+  Registry registry;
+  registry.counter("sent_total", "Sent.", {{"To", "a"}}).add(1);
+  (void)registry.text();  // more may come after a scrape
+  registry.counter("sent_total", "Sent.", {{"To", "b"}}).add(2);
+  registry.counter("sent_total", "Sent.", {{"To", "a"}}).add(4);  // the same numbers as the first
+  Gauge& active = registry.level("active", "Active.", {{"Local", "a"}, {"Remote", "b"}});
+  active.set(1);
+  registry.histogram("took_seconds", "Took.", {1}, {{"To", "a"}}).observe(0.5);
+  registry.gauge("asked", "Asked.", [] { return 1.0; }, {{"n", "1"}});
+  registry.gauge("asked", "Asked.", [] { return 2.0; }, {{"n", "2"}});
+  const std::string text = registry.text();
+  EXPECT_EQ(active.value(), 1);
+  EXPECT_THAT(text, HasSubstr("sent_total{To=\"a\"} 5"));
+  EXPECT_THAT(text, HasSubstr("sent_total{To=\"b\"} 2"));
+  EXPECT_THAT(text, HasSubstr("# TYPE active gauge\nactive{Local=\"a\",Remote=\"b\"} 1"));
+  EXPECT_THAT(text, HasSubstr("took_seconds_count{To=\"a\"} 1"));
+  EXPECT_THAT(text, HasSubstr("# TYPE asked gauge\nasked{n=\"1\"} 1\nasked{n=\"2\"} 2\n"));
+}
+
 TEST(Registry, KnowsItsProcess) {
   Registry registry;
   registry.add_process_metrics();
