@@ -1,0 +1,56 @@
+#include "peer/core.h"
+
+#include <algorithm>
+
+namespace peer {
+
+void Roster::set(std::set<uint64_t> peers, std::set<uint64_t> removed) {
+  MutexLock lock(mutex_);
+  peers_ = std::move(peers);
+  removed_ = std::move(removed);
+}
+
+Roster::Standing Roster::of(uint64_t id) const {
+  MutexLock lock(mutex_);
+  if (removed_.count(id) > 0) return Standing::kRemoved;
+  return peers_.count(id) > 0 ? Standing::kPeer : Standing::kStranger;
+}
+
+bool LogLimit::due(const std::string& key, TimePoint now) {
+  const auto found = last_.find(key);
+  if (found != last_.end() && now - found->second < kLogPeriod) return false;
+  if (found == last_.end() && last_.size() >= kLogKeysMax) last_.clear();
+  last_[key] = now;
+  return true;
+}
+
+Timing::Timing(Milliseconds election_timeout)
+    : tick(std::clamp(election_timeout / 8, Milliseconds(5), Milliseconds(250))),
+      dial(std::clamp(election_timeout, Milliseconds(500), Milliseconds(5000))),
+      control_ping(std::max(election_timeout / 4, Milliseconds(1))),
+      control_dead(election_timeout),
+      bulk_ping(election_timeout),
+      bulk_dead(3 * election_timeout) {}
+
+Core::Core(Options the_options, metrics::Registry& metrics)
+    : options(std::move(the_options)),
+      timing(options.election_timeout),
+      meters(metrics, options.member_id),
+      jitter(static_cast<std::minstd_rand::result_type>(
+          options.member_id ^ static_cast<uint64_t>(SteadyClock::now().time_since_epoch().count()))) {}
+
+const char* lane_name(Network::Lane lane) {
+  switch (lane) {
+    case Network::Lane::kControl:
+      return "control";
+    case Network::Lane::kAppend:
+      return "append";
+    case Network::Lane::kForward:
+      return "forward";
+    case Network::Lane::kSnapshot:
+      return "snapshot";
+  }
+  return "unknown";
+}
+
+}  // namespace peer

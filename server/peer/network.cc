@@ -1,0 +1,199 @@
+#include "peer/network.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <thread>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "peer/dial.h"
+#include "peer/door.h"
+#include "peer/link.h"
+
+namespace peer {
+namespace {
+
+namespace asio = boost::asio;
+
+class TcpNetwork final : public Network {
+ public:
+  TcpNetwork(Options options, metrics::Registry& metrics)
+      : listener_(std::move(options.listener)),
+        core_(std::move(options), metrics),
+        door_(core_),
+        work_(core_.io.get_executor()),
+        tick_timer_(core_.io) {
+    core_.on_life = [this](uint64_t peer) {
+      for (const auto& link : lanes(peer)) link->dial_now();
+    };
+    core_.on_silence = [this](uint64_t peer) {
+      for (const auto& link : lanes(peer)) link->break_off("its control connection shows no sign of life");
+    };
+  }
+  ~TcpNetwork() override { stop(); }
+
+  Status start(Receiver& receiver) override {
+    CHECK(!thread_.joinable(), "started already");
+    CHECK(core_.options.cluster_id != 0);
+    CHECK(core_.options.member_id != 0);
+    if (!listener_) {
+      TRY_ASSIGN(listener_, Listener::bind(core_.options.listen_urls));
+    }
+    core_.receiver = &receiver;
+    door_.open(listener_->release());
+    last_tick_ = SteadyClock::now();
+    arm_tick();
+    thread_ = std::thread([this] {
+      begin_thread("peer");
+      core_.io.run();
+    });
+    return {};
+  }
+
+  void stop() override {
+    if (!thread_.joinable()) return;
+    CHECK(thread_.get_id() != std::this_thread::get_id(), "not from a callback");
+    asio::post(core_.io, [this] { close_all(); });
+    thread_.join();
+  }
+
+  void set_peers(std::vector<Peer> peers, std::vector<uint64_t> removed) override {
+    std::map<uint64_t, std::vector<std::string>> wanted;
+    for (Peer& peer : peers) {
+      if (peer.id != core_.options.member_id) wanted[peer.id] = std::move(peer.urls);
+    }
+    std::set<uint64_t> ids;
+    for (const auto& [id, urls] : wanted) ids.insert(id);
+    std::vector<Lanes> gone;
+    MutexLock lock(mutex_);
+    for (auto at = links_.begin(); at != links_.end();) {
+      if (wanted.count(at->first) > 0) {
+        ++at;
+        continue;
+      }
+      gone.push_back(std::move(at->second));
+      at = links_.erase(at);
+    }
+    std::vector<std::pair<Lanes, std::vector<std::string>>> here;
+    for (auto& [id, urls] : wanted) {
+      Lanes& lanes = links_[id];
+      for (int i = 0; i < kLanes; ++i) {
+        auto& link = lanes[static_cast<size_t>(i)];
+        if (!link) link = std::make_shared<Link>(core_, id, static_cast<Lane>(i));
+      }
+      here.emplace_back(lanes, std::move(urls));
+    }
+    core_.roster.set(std::move(ids), {removed.begin(), removed.end()});
+    // Posted under the lock, so that two calls take effect in one order everywhere.
+    asio::post(core_.io, [this, gone = std::move(gone), here = std::move(here)] {
+      if (closed_) return;
+      for (const Lanes& lanes : gone) {
+        for (const auto& link : lanes) link->close();
+      }
+      for (const auto& [lanes, urls] : here) {
+        for (const auto& link : lanes) link->set_urls(urls);
+      }
+      door_.expel();
+    });
+  }
+
+  bool send(uint64_t to, Lane lane, Bytes frame) override {
+    std::shared_ptr<Link> link;
+    {
+      MutexLock lock(mutex_);
+      const auto found = links_.find(to);
+      if (found == links_.end()) return false;
+      link = found->second[static_cast<size_t>(lane)];
+    }
+    return link->push(std::move(frame));
+  }
+
+  Result<Bytes> ask_cluster(const std::vector<std::string>& urls) override { return peer::ask_cluster(urls); }
+
+ private:
+  using Lanes = std::array<std::shared_ptr<Link>, kLanes>;
+
+  // Network thread only, from here on.
+
+  std::vector<std::shared_ptr<Link>> lanes(std::optional<uint64_t> peer = std::nullopt) EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    std::vector<std::shared_ptr<Link>> found;
+    for (const auto& [id, lanes] : links_) {
+      if (!peer || id == *peer) found.insert(found.end(), lanes.begin(), lanes.end());
+    }
+    return found;
+  }
+
+  void arm_tick() {
+    tick_timer_.expires_after(core_.timing.tick);
+    tick_timer_.async_wait([this](const boost::system::error_code& error) {
+      if (error || closed_) return;
+      tick(SteadyClock::now());
+      arm_tick();
+    });
+  }
+
+  void tick(TimePoint now) {
+    // A process that was stopped, or a machine that slept, would find everybody silent and hang up on all of them,
+    // while their words lie unread in the sockets.
+    const bool stood_still = now - last_tick_ > core_.options.election_timeout / 2;
+    last_tick_ = now;
+    for (const auto& link : lanes()) {
+      if (stood_still) link->forgive(now);
+      link->tick(now);
+    }
+    door_.tick(now);
+  }
+
+  void close_all() {
+    closed_ = true;
+    for (const auto& link : lanes()) link->close();
+    door_.close();
+    tick_timer_.cancel();
+    work_.reset();
+  }
+
+  std::unique_ptr<Listener> listener_;
+  Core core_;
+  Door door_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  asio::steady_timer tick_timer_;
+  TimePoint last_tick_;
+  bool closed_ = false;
+  std::thread thread_;
+  Mutex mutex_;
+  std::map<uint64_t, Lanes> links_ GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+std::unique_ptr<Network> make_network(Options options, metrics::Registry& metrics) {
+  return std::make_unique<TcpNetwork>(std::move(options), metrics);
+}
+
+Result<Bytes> ask_cluster(const std::vector<std::string>& urls, std::chrono::milliseconds timeout) {
+  Error last{Code::kUnavailable, "no URL to ask"};
+  for (const std::string& url : urls) {
+    asio::io_context io;
+    Resolver resolver(io);
+    Result<Bytes> found = fail(Code::kUnavailable, "not asked");
+    const auto dial = Dial::start(io, resolver, {.url = url, .hello = {.kind = Hello::Kind::kAsk}, .timeout = timeout},
+                                  [&](Result<Dialed> dialed) {
+                                    if (!dialed) {
+                                      found = fail(dialed.error());
+                                    } else if (dialed->answer.verdict != Verdict::kAccepted) {
+                                      found = fail(Code::kUnavailable, "refused: " + dialed->answer.text);
+                                    } else {
+                                      found = std::move(dialed->answer.text);
+                                    }
+                                  });
+    io.run();
+    if (found) return found;
+    last = {Code::kUnavailable, "cannot ask " + url + " for its cluster: " + found.error().message};
+    log_warn("cannot ask a member for its cluster", {{"url", url}, {"error", found.error().message}});
+  }
+  return fail(std::move(last));
+}
+
+}  // namespace peer

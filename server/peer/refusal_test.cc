@@ -1,0 +1,115 @@
+// Who is refused, what it is told, and what it does about it.
+#include <gmock/gmock.h>
+
+#include "base/crc32c.h"
+#include "peer/test_peer.h"
+
+namespace peer {
+namespace {
+
+using testing::HasSubstr;
+
+std::optional<Answer> told(Node& node, const Hello& hello) {
+  Stranger stranger(node.url());
+  stranger.say(encode(hello));
+  auto answer = stranger.answer();
+  if (answer && answer->verdict != Verdict::kAccepted) {
+    EXPECT_TRUE(stranger.closed());
+  }
+  return answer;
+}
+
+TEST(Refusal, TellsEachItsReason) {
+  Node a(1);
+  a.know({{.id = 2, .urls = {"http://127.0.0.1:1"}}}, {3});
+  const Hello good{.cluster = kCluster, .sender = 2, .addressee = 1};
+  const auto verdict = [&](auto change) {
+    Hello hello = good;
+    change(hello);
+    const auto answer = told(a, hello);
+    if (!answer) return std::optional<Verdict>();
+    EXPECT_EQ(answer->cluster, kCluster);
+    EXPECT_EQ(answer->member, 1u);
+    return std::optional(answer->verdict);
+  };
+  EXPECT_EQ(verdict([](Hello&) {}), Verdict::kAccepted);
+  EXPECT_EQ(verdict([](Hello& h) { h.cluster = 7; }), Verdict::kWrongCluster);
+  EXPECT_EQ(verdict([](Hello& h) { h.addressee = 7; }), Verdict::kWrongMember);
+  EXPECT_EQ(verdict([](Hello& h) { h.sender = 7; }), Verdict::kUnknownSender);
+  EXPECT_EQ(verdict([](Hello& h) { h.sender = 1; }), Verdict::kUnknownSender) << "itself";
+  EXPECT_EQ(verdict([](Hello& h) { h.sender = 3; }), Verdict::kRemoved);
+  EXPECT_EQ(verdict([](Hello& h) { h = {.kind = Hello::Kind::kAsk}; }), Verdict::kAccepted);
+}
+
+TEST(Refusal, NewerFormatIsToldSo) {
+  Node a(1);
+  Bytes bytes = encode(Hello{.cluster = kCluster, .sender = 2, .addressee = 1});
+  bytes[6] = static_cast<char>(kFormat + 1);  // the oldest reader that can cope
+  const uint32_t crc = crc32c(as_bytes(bytes).subspan(kPreambleBytes), crc32c(as_bytes(bytes).first(12)));
+  std::memcpy(bytes.data() + 12, &crc, sizeof(crc));
+  Stranger stranger(a.url());
+  stranger.say(bytes);
+  const auto answer = stranger.answer();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->verdict, Verdict::kTooNew);
+  EXPECT_THAT(answer->text, HasSubstr("format 1"));
+}
+
+TEST(Refusal, UnknownSenderIsLetInOnceItIsKnown) {
+  Node a(1);
+  Node b(2);
+  a.know({b.as_peer()});
+  EXPECT_FALSE(a.network().send(2, Lane::kControl, "x"));
+  b.know({a.as_peer()});
+  EXPECT_TRUE(a.deliver(2, Lane::kControl, "x"));
+  EXPECT_EQ(a.got().removed(), 0);
+}
+
+TEST(Refusal, RemovedMemberHearsItOnce) {
+  Node a(1);
+  Node b(2);
+  Node c(3);
+  a.know({b.as_peer(), c.as_peer()});
+  b.know({a.as_peer(), c.as_peer()});
+  c.know({a.as_peer(), b.as_peer()});
+  ASSERT_TRUE(c.deliver(1, Lane::kControl, "x"));
+  ASSERT_TRUE(c.deliver(2, Lane::kControl, "x"));
+  a.know({b.as_peer()}, {3});
+  b.know({a.as_peer()}, {3});
+  EXPECT_TRUE(eventually([&] { return c.got().removed() > 0; }));
+  EXPECT_TRUE(eventually([&] { return c.got().unreachable(1) >= 4 && c.got().unreachable(2) >= 4; }));
+  EXPECT_EQ(c.got().removed(), 1);
+  EXPECT_TRUE(a.deliver(2, Lane::kControl, "the others go on"));
+}
+
+TEST(Refusal, MembersOfTwoClustersDoNotMix) {
+  Node a(1);
+  Node stranger(2, [](Options& options) { options.cluster_id = 7; });
+  Proxy proxy(stranger.url());
+  stranger.know({a.as_peer()});
+  a.know({{.id = 2, .urls = {proxy.url()}}});
+  EXPECT_TRUE(eventually([&] { return proxy.connections() > 2 * Network::kLanes; })) << "it is tried again";
+  for (const Lane lane : kAllLanes) {
+    EXPECT_FALSE(a.network().send(2, lane, "x"));
+    EXPECT_FALSE(stranger.network().send(1, lane, "x"));
+  }
+}
+
+TEST(Refusal, AnotherMemberAtThePeersUrlIsNotTakenForIt) {
+  Node a(1);
+  Node b(2);
+  b.know({a.as_peer()});
+  Node other(3);
+  other.know({a.as_peer()});
+  Proxy proxy(other.url());
+  a.know({{.id = 2, .urls = {proxy.url()}}});
+  EXPECT_TRUE(eventually([&] { return proxy.connections() > 2 * Network::kLanes; }));
+  EXPECT_FALSE(a.network().send(2, Lane::kControl, "x"));
+  a.know({{.id = 2, .urls = {proxy.url(), b.url()}}});
+  EXPECT_TRUE(a.deliver(2, Lane::kControl, "x"));
+  EXPECT_TRUE(eventually([&] { return !b.got().frames(1, Lane::kControl).empty(); }));
+  EXPECT_EQ(other.got().calls(), 0);
+}
+
+}  // namespace
+}  // namespace peer
