@@ -65,6 +65,8 @@ Result<Bytes> inspect_first_page(Vfs& vfs, const WalScan& scan) {
   Bytes page(kPageBytes, '\0');
   TRY_ASSIGN(auto file, vfs.disk().open(path, OpenMode::kRead));
   TRY_ASSIGN(const size_t got, file->read(0, std::as_writable_bytes(std::span(page))));
+  // SQLite would take an empty file for a new database, and remove the -wal that has all of it.
+  if (got == 0) return fail(Code::kDataLoss, path + ": is empty" + kAdviceDamage);
   if (scan.first_page) {
     page = *scan.first_page;  // the file's own may be torn by a checkpoint that was cut short
   } else if (got < kPageBytes || !page_is_intact(1, as_bytes(page))) {

@@ -165,6 +165,20 @@ TEST_F(DamageTest, LostEnds) {
   EXPECT_GT(outcomes.exact, 50);
 }
 
+// The -wal has all pages, but an empty database would be a new one to SQLite.
+TEST_F(DamageTest, AnEmptyDatabaseIsRefusedAndNothingIsChanged) {
+  commit_to(5);
+  store_.reset();
+  disk_.put(kDatabase, {});
+  const Bytes wal = *disk_.content(kWal);
+  ASSERT_FALSE(wal.empty());
+  const auto opened = open_store(disk_);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, Code::kDataLoss);
+  ASSERT_TRUE(disk_.content(kWal)) << "is gone";
+  EXPECT_EQ(*disk_.content(kWal), wal);
+}
+
 // The medium changes under a store that is open. What SQLite has in its cache is still good.
 TEST_F(DamageTest, FlipsUnderAnOpenStore) {
   commit_to(20);

@@ -10,8 +10,8 @@ namespace store {
 
 namespace {
 
-// The -wal as SQLite is to find it: there (with a durable name, so that its absence is damage), and empty unless its
-// header is valid.
+// The -wal as SQLite is to find it: there (with a durable name, or a crash could take away what a mark speaks of), and
+// empty unless its header is valid.
 Status prepare_wal(Vfs& vfs, const WalScan& scan, bool exists) {
   if (exists && (scan.header_valid || scan.file_bytes == 0)) return {};
   TRY_ASSIGN(auto file, vfs.disk().open(vfs.path(kWalName), OpenMode::kCreate));
