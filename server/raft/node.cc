@@ -7,28 +7,12 @@
 
 namespace raft {
 
-const char* name(MessageType type) {
-  switch (type) {
-    case MessageType::kVote:
-      return "vote";
-    case MessageType::kVoteResponse:
-      return "vote-response";
-    case MessageType::kAppend:
-      return "append";
-    case MessageType::kAppendResponse:
-      return "append-response";
-    case MessageType::kHeartbeat:
-      return "heartbeat";
-    case MessageType::kHeartbeatResponse:
-      return "heartbeat-response";
-  }
-  return "unknown";
-}
-
 const char* name(Role role) {
   switch (role) {
     case Role::kFollower:
       return "follower";
+    case Role::kPreCandidate:
+      return "pre-candidate";
     case Role::kCandidate:
       return "candidate";
     case Role::kLeader:
@@ -37,21 +21,17 @@ const char* name(Role role) {
   return "unknown";
 }
 
-namespace {
-
-const char* fault_of_entries(const Message& message) {
-  uint64_t index = message.log_index;
-  uint64_t term = message.log_term;
-  for (const LogEntry& entry : message.entries) {
-    if (entry.index != ++index) return "entries with a gap";
-    if (entry.term < term) return "a term that goes back";
-    if (entry.data == nullptr) return "an entry without data";
-    term = entry.term;
+const char* name(Progress::State state) {
+  switch (state) {
+    case Progress::State::kProbe:
+      return "probe";
+    case Progress::State::kReplicate:
+      return "replicate";
+    case Progress::State::kSnapshot:
+      return "snapshot";
   }
-  return term > message.term ? "an entry of a later term" : nullptr;
+  return "unknown";
 }
-
-}  // namespace
 
 Node::Node(Config config, Restored restored, Random& random)
     : config_(std::move(config)),
@@ -75,10 +55,9 @@ Node::Node(Config config, Restored restored, Random& random)
   CHECK(applied_ >= log_.base_index(), applied_, log_.base_index());
   CHECK(commit_ <= log_.last_index(), commit_, log_.last_index());
   CHECK(term_ >= log_.last_term(), term_, log_.last_term());
-  CHECK(std::is_sorted(membership_.voters.begin(), membership_.voters.end()));
-  CHECK(std::is_sorted(membership_.learners.begin(), membership_.learners.end()));
+  check_membership(membership_);
   told_.term = term_;
-  log_.keep_within(config_.kept, applied_);
+  trim_log();
   reset_election_timer();
   campaign_if_alone();
 }
@@ -95,46 +74,32 @@ void Node::check_invariants() const {
 }
 
 void Node::tick() {
+  ++now_;
   ++ticks_;
   if (role_ == Role::kLeader) {
-    if (ticks_ < config_.heartbeat_ticks) return;
-    ticks_ = 0;
-    send_heartbeats();
+    tick_leader();
     return;
   }
-  if (ticks_ >= election_timeout_ticks_) {
-    reset_election_timer();
-    if (may_campaign()) campaign();
-  }
+  ask_leader_again();
+  if (ticks_ >= election_timeout_ticks_) election_timed_out();
 }
 
-Result<Proposed> Node::propose(std::span<const Proposal> proposals) {
-  CHECK(!proposals.empty());
-  if (role_ != Role::kLeader) {
-    if (leader_ == kNobody) return fail(Code::kUnavailable, "etcdserver: no leader");
-    return fail(Code::kFailedPrecondition, "raft: this member is not the leader");
+void Node::tick_leader() {
+  if (!hears_of_quorum()) {
+    become_follower(term_, kNobody);
+    return;
   }
-  uint64_t bytes = 0;
-  for (const Proposal& proposal : proposals) bytes += proposal.data->size() + kEntryOverheadBytes;
-  const bool too_many_bytes = uncommitted_bytes_ > 0 && uncommitted_bytes_ + bytes > config_.uncommitted_bytes_max;
-  if (too_many_bytes || commit_ - applied_ > config_.unapplied_entries_max) {
-    return fail(Code::kResourceExhausted, "etcdserver: too many requests");
+  for (auto& [id, progress] : progress_) {
+    const bool silent = now_ - progress.heard_tick >= kSnapshotSilenceElectionsMax * config_.election_ticks;
+    if (!silent || id == config_.id) continue;
+    progress.keep_above = 0;
+    if (progress.state == Progress::State::kSnapshot) progress.begin_probe();
   }
-  const Proposed proposed{
-      .first_index = log_.last_index() + 1, .last_index = log_.last_index() + proposals.size(), .term = term_};
-  for (const Proposal& proposal : proposals) append_own(proposal.type, proposal.data);
-  return proposed;
-}
-
-Status Node::read_index(uint64_t context) {
-  if (role_ != Role::kLeader) {
-    if (leader_ == kNobody) return fail(Code::kUnavailable, "etcdserver: no leader");
-    return fail(Code::kFailedPrecondition, "raft: this member is not the leader");
-  }
-  if (reads_.size() >= config_.waiting_reads_max)
-    return fail(Code::kResourceExhausted, "etcdserver: too many requests");
-  reads_.add(context);
-  return {};
+  watch_transfer_and_disk();
+  if (ticks_ < config_.heartbeat_ticks) return;
+  ticks_ = 0;
+  continue_transfer();
+  send_heartbeats();
 }
 
 Status Node::step(Message message) {
@@ -143,25 +108,9 @@ Status Node::step(Message message) {
                                             std::to_string(message.from) + ": " + why);
   };
   if (message.to != config_.id) return refuse("meant for another member");
-  if (message.from == kNobody || message.from == config_.id) return refuse("no such sender");
-  if (message.term == 0) return refuse("without a term");
-  if (message.type == MessageType::kAppend) {
-    if (const char* fault = fault_of_entries(message)) return refuse(fault);
-  }
-
-  const bool from_leader = message.type == MessageType::kAppend || message.type == MessageType::kHeartbeat;
-  if (message.term > term_) {
-    become_follower(message.term, from_leader ? message.from : kNobody);
-  } else if (message.term < term_) {
-    // An old leader or candidate learns of the term from the answer; an old answer is of no use.
-    if (from_leader || message.type == MessageType::kVote) {
-      Message reply = reply_to(message, from_leader ? MessageType::kAppendResponse : MessageType::kVoteResponse);
-      reply.reject = true;
-      reply.log_index = message.log_index;
-      messages_after_sync_.push_back(std::move(reply));
-    }
-    return {};
-  }
+  if (message.from == config_.id) return refuse("no such sender");
+  if (const char* fault = fault_of(message)) return refuse(fault);
+  if (!adopt_term(message)) return {};
   switch (message.type) {
     case MessageType::kVote:
       on_vote(message);
@@ -172,64 +121,91 @@ Status Node::step(Message message) {
     case MessageType::kAppend:
       return on_append(message);
     case MessageType::kAppendResponse:
-      return on_append_response(message);
+      TRY(on_append_response(message));
+      step_down_if_removed();
+      return {};
     case MessageType::kHeartbeat:
       return on_heartbeat(message);
     case MessageType::kHeartbeatResponse:
       on_heartbeat_response(message);
+      step_down_if_removed();
       return {};
+    case MessageType::kPreVote:
+      on_pre_vote(message);
+      return {};
+    case MessageType::kPreVoteResponse:
+      on_pre_vote_response(message);
+      return {};
+    case MessageType::kTimeoutNow:
+      on_timeout_now();
+      return {};
+    case MessageType::kReadIndex:
+      on_read_index(message);
+      return {};
+    case MessageType::kReadIndexResponse:
+      on_read_index_response(message);
+      return {};
+    case MessageType::kSnapshot:
+      return on_snapshot(message);
   }
   return refuse("of an unknown type");
 }
 
+// False: the message is of no use here.
+bool Node::adopt_term(const Message& message) {
+  const bool pre_vote = message.type == MessageType::kPreVote;
+  const bool from_leader = message.type == MessageType::kAppend || message.type == MessageType::kHeartbeat ||
+                           message.type == MessageType::kSnapshot;
+  if (message.term > term_) {
+    const bool asks = pre_vote || message.type == MessageType::kVote;
+    if (asks && !message.forced && hears_of_leader()) return false;
+    const bool of_the_future = pre_vote || (message.type == MessageType::kPreVoteResponse && !message.reject);
+    if (!of_the_future) become_follower(message.term, from_leader ? message.from : kNobody);
+    return true;
+  }
+  if (message.term == term_) return true;
+  // An old leader or candidate learns of the term from the answer; an old answer is of no use. (Without it, a member
+  // that is ahead in terms and ignored by everybody would never get back in.)
+  if (from_leader || message.type == MessageType::kVote) {
+    Message reply = reply_to(message, from_leader ? MessageType::kAppendResponse : MessageType::kVoteResponse);
+    reply.reject = true;
+    reply.log_index = message.log_index;
+    messages_after_sync_.push_back(std::move(reply));
+  } else if (pre_vote) {
+    Message reply = reply_to(message, MessageType::kPreVoteResponse);
+    reply.reject = true;
+    messages_now_.push_back(std::move(reply));
+  }
+  return false;
+}
+
 void Node::applied(uint64_t index) {
+  if (index <= installed_) return;
   CHECK(index >= applied_, index, applied_);
   CHECK(index <= delivered_, index, delivered_);
   applied_ = index;
-  log_.keep_within(config_.kept, applied_);
+  trim_log();
   campaign_if_alone();
 }
 
-void Node::set_membership(Membership membership) {
-  CHECK(std::is_sorted(membership.voters.begin(), membership.voters.end()));
-  CHECK(std::is_sorted(membership.learners.begin(), membership.learners.end()));
-  membership_ = std::move(membership);
-  if (role_ == Role::kLeader) {
-    const auto is_member = [&](uint64_t id) { return membership_.is_voter(id) || membership_.is_learner(id); };
-    std::erase_if(progress_, [&](const auto& item) { return !is_member(item.first); });
-    for (const auto* ids : {&membership_.voters, &membership_.learners}) {
-      for (const uint64_t id : *ids) progress_.try_emplace(id, Progress{.next = log_.last_index() + 1});
-    }
-    if (const auto own = progress_.find(config_.id); own != progress_.end()) own->second.match = durable_;
-    commit_what_a_majority_has();
+std::vector<MemberProgress> Node::member_progress() const {
+  std::vector<MemberProgress> list;
+  for (const auto& [id, progress] : progress_) {
+    const bool active = id == config_.id || is_recently_active(progress);
+    list.push_back({id, membership_.is_learner(id), progress.state, progress.match, active});
   }
-  campaign_if_alone();
+  return list;
 }
 
 bool Node::committed_in_term() const { return role_ == Role::kLeader && log_.term_at(commit_) == term_; }
 
-void Node::append_own(EntryType type, std::shared_ptr<const Bytes> data) {
-  LogEntry entry{.index = log_.last_index() + 1, .term = term_, .type = type, .data = std::move(data)};
-  uncommitted_bytes_ += entry_bytes(entry);
-  log_.append(std::move(entry));
-}
-
-void Node::advance_commit(uint64_t index) {
-  CHECK(index <= log_.last_index(), index, log_.last_index());
-  if (index <= commit_) return;
-  if (role_ == Role::kLeader) {
-    for (uint64_t i = commit_ + 1; i <= index; ++i) uncommitted_bytes_ -= entry_bytes(log_.at(i));
-  }
-  commit_ = index;
-}
-
-Message Node::reply_to(const Message& message, MessageType type) const {
-  Message reply;
-  reply.type = type;
-  reply.from = config_.id;
-  reply.to = message.from;
-  reply.term = term_;
-  return reply;
+Message Node::message_to(uint64_t to, MessageType type) const {
+  Message message;
+  message.type = type;
+  message.from = config_.id;
+  message.to = to;
+  message.term = term_;
+  return message;
 }
 
 }  // namespace raft

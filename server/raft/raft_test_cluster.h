@@ -1,207 +1,129 @@
-// Several cores in one test: messages, syncs and applying are steps that the test (or a seed) takes in any order.
+// Several cores in one test, each with a driver: messages, syncs, applying, snapshots and crashes are steps that the
+// test (or a seed) takes in any order. After every step the paper's rules (figure 3) are checked.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/memory_disk.h"  // SeededRandom
 #include "raft/node.h"
 
 namespace raft {
 
-// What a member's disk holds: hand-overs in order, of which a crash keeps those that were synced.
+// What a member's log on disk holds: hand-overs in order, of which a crash keeps those that were synced.
 struct TestDisk {
   HardState hard_state;
-  std::map<uint64_t, LogEntry> entries;
+  SnapshotPoint base;
+  std::deque<LogEntry> entries;
 
-  void write(const Ready& ready) {
-    if (ready.hard_state) hard_state = *ready.hard_state;
-    for (const LogEntry& entry : ready.entries) {
-      entries.erase(entries.lower_bound(entry.index), entries.end());
-      entries[entry.index] = entry;
-    }
-  }
-  std::vector<LogEntry> all() const {
-    std::vector<LogEntry> list;
-    for (const auto& [index, entry] : entries) list.push_back(entry);
-    return list;
-  }
+  uint64_t last_index() const { return base.index + entries.size(); }
+  uint64_t term_at(uint64_t index) const;  // 0: not here
+  void write(const Ready& ready);
+  std::vector<LogEntry> all() const { return {entries.begin(), entries.end()}; }
 };
 
 struct TestMember {
+  struct ToApply {
+    std::optional<SnapshotPoint> snapshot;  // replace the store, or
+    LogEntry entry;                         // apply this
+  };
   Config config;
-  Membership membership;
   TestDisk disk;
+  // The store: the state after this index (what that is, all members agree on). A crash takes it back, not further than
+  // store_durable.
+  uint64_t stored = 0;
+  uint64_t store_durable = 0;
   std::deque<Ready> syncing;
-  std::deque<LogEntry> to_apply;
-  std::vector<LogEntry> applied;  // from index 1 on
-  std::unique_ptr<Node> node;
+  std::deque<ToApply> to_apply;
+  std::deque<uint64_t> snapshots_needed;
+  std::optional<SnapshotOffer> fetching;
+  bool disk_stands_still = false;
+  bool apply_stands_still = false;
+  std::unique_ptr<Node> node;  // empty: down
 };
+
+// "1,2,3 4": voters, then learners. Data of a membership entry, which says who takes part from then on.
+std::string text_of(const Membership& membership);
+Membership membership_of(const std::string& text);
 
 class TestCluster {
  public:
-  TestCluster(uint64_t size, uint64_t seed) : random_(seed) {
-    Membership membership;
-    for (uint64_t id = 1; id <= size; ++id) membership.voters.push_back(id);
-    for (uint64_t id = 1; id <= size; ++id) {
-      TestMember& member = members[id];
-      member.config.id = id;
-      member.config.message_bytes_max = 400;
-      member.config.batch_bytes_max = 600;
-      member.config.apply_bytes_max = 600;
-      member.config.inflight_messages_max = 4;
-      member.membership = membership;
-      start(id);
-    }
-  }
+  TestCluster(uint64_t size, uint64_t seed) : TestCluster(all_voters(size), size, seed) {}
+  // Members 1..size exist and are started; those outside `membership` wait to be added.
+  TestCluster(Membership membership, uint64_t size, uint64_t seed, const Config& config = small());
+  static Config small();  // limits so small that they are met
+  static Membership all_voters(uint64_t size);
 
   Node& node(uint64_t id) { return *members.at(id).node; }
+  bool is_up(uint64_t id) { return members.at(id).node != nullptr; }
 
-  void start(uint64_t id) {
-    TestMember& member = members.at(id);
-    member.syncing.clear();
-    member.to_apply.clear();
-    member.node = std::make_unique<Node>(member.config,
-                                         Restored{.hard_state = member.disk.hard_state,
-                                                  .entries = member.disk.all(),
-                                                  .applied = member.applied.size(),
-                                                  .membership = member.membership},
-                                         random_);
-    take(id);
-  }
+  // --- single steps; false: nothing to do
+  void start(uint64_t id);  // or a crash and a restart in one
+  void crash(uint64_t id, uint64_t store_back = 0);
+  void take(uint64_t id);  // everything the core wants to have done is queued; what needs no sync is sent
+  bool sync_one(uint64_t id);
+  bool apply_one(uint64_t id);
+  bool serve_snapshot(uint64_t id);  // offers what a member needs
+  bool fetch_snapshot(uint64_t id);  // what was offered arrives
+  bool fail_snapshot(uint64_t id);   // or does not
+  void deliver(size_t number);
+  void tick(uint64_t id);
+  Result<Proposed> propose(uint64_t id, std::vector<std::string> texts);
+  Result<Proposed> propose(uint64_t id, const Membership& membership);
+  Status transfer(uint64_t id, uint64_t to);
+  Status read(uint64_t id, const std::vector<uint64_t>& contexts);
 
-  // Everything the core wants to have done is queued; what needs no sync is sent.
-  void take(uint64_t id) {
-    TestMember& member = members.at(id);
-    while (auto ready = member.node->take_ready()) {
-      for (auto& message : ready->messages_now) network.push_back(std::move(message));
-      for (auto& entry : ready->committed) member.to_apply.push_back(std::move(entry));
-      for (const auto& read : ready->read_states) answered_reads[read.context] = read.index;
-      for (const uint64_t context : ready->reads_dropped) dropped_reads.insert(context);
-      if (ready->persists()) member.syncing.push_back(std::move(*ready));
-    }
-    check(id);
-  }
+  // --- many steps
+  // Everything is delivered, synced and applied, except to members that are down or in `down`.
+  void settle(const std::set<uint64_t>& down = {});
+  // Makes a member leader, as if an earlier one had asked it to campaign.
+  void elect(uint64_t id, const std::set<uint64_t>& down = {});
+  void tick_all(uint64_t times, const std::set<uint64_t>& down = {});  // and settles after each
+  uint64_t leader() const;                                             // of the highest term, kNobody: none
 
-  bool sync_one(uint64_t id) {
-    TestMember& member = members.at(id);
-    if (member.syncing.empty()) return false;
-    Ready ready = std::move(member.syncing.front());
-    member.syncing.pop_front();
-    member.disk.write(ready);
-    for (auto& message : ready.messages_after_sync) network.push_back(std::move(message));
-    member.node->persisted(ready.batch);
-    take(id);
-    return true;
-  }
-
-  bool apply_one(uint64_t id) {
-    TestMember& member = members.at(id);
-    if (member.to_apply.empty()) return false;
-    LogEntry entry = std::move(member.to_apply.front());
-    member.to_apply.pop_front();
-    EXPECT_EQ(entry.index, member.applied.size() + 1);
-    // Own durable log first.
-    EXPECT_TRUE(member.disk.entries.contains(entry.index));
-    EXPECT_EQ(member.disk.entries[entry.index].term, entry.term);
-    // State machine safety: no two members apply different entries at one index.
-    const auto [decided, fresh] = decided_.try_emplace(entry.index, entry);
-    EXPECT_EQ(decided->second.term, entry.term) << "index " << entry.index;
-    EXPECT_EQ(*decided->second.data, *entry.data) << "index " << entry.index;
-    member.applied.push_back(entry);
-    member.node->applied(entry.index);
-    take(id);
-    return true;
-  }
-
-  void deliver(size_t number) {
-    Message message = std::move(network[number]);
-    network.erase(network.begin() + static_cast<std::ptrdiff_t>(number));
-    const uint64_t to = message.to;
-    EXPECT_TRUE(node(to).step(std::move(message)));
-    take(to);
-  }
-
-  void tick(uint64_t id) {
-    node(id).tick();
-    take(id);
-  }
-
-  Result<Proposed> propose(uint64_t id, std::vector<std::string> texts) {
-    std::vector<Proposal> proposals;
-    for (auto& text : texts) proposals.push_back({.data = std::make_shared<const Bytes>(std::move(text))});
-    auto result = node(id).propose(proposals);
-    take(id);
-    return result;
-  }
-
-  // Everything is delivered, synced and applied, except to members in `down`.
-  void settle(const std::set<uint64_t>& down = {}) {
-    for (bool busy = true; busy;) {
-      busy = false;
-      for (auto& [id, member] : members) {
-        if (down.contains(id)) continue;
-        while (sync_one(id) || apply_one(id)) busy = true;
-      }
-      std::erase_if(network, [&](const Message& m) { return down.contains(m.to) || down.contains(m.from); });
-      if (!network.empty()) {
-        deliver(0);
-        busy = true;
-      }
-    }
-  }
-
-  // Ticks one member until it leads (the others are silent, so nobody competes).
-  void elect(uint64_t id, const std::set<uint64_t>& down = {}) {
-    for (int i = 0; i < 1000 && node(id).role() != Role::kLeader; ++i) {
-      tick(id);
-      settle(down);
-    }
-    ASSERT_EQ(node(id).role(), Role::kLeader);
-  }
+  const LogEntry& decided(uint64_t index) const { return decided_.at(index - 1).entry; }
+  uint64_t decided_count() const { return decided_.size(); }
+  const Membership& membership_at(uint64_t index) const;
 
   std::map<uint64_t, TestMember> members;
   std::deque<Message> network;
+  std::set<std::pair<uint64_t, uint64_t>> cut;  // from, to: what is delivered there is lost
   std::map<uint64_t, uint64_t> answered_reads;
   std::set<uint64_t> dropped_reads;
+  uint64_t installs = 0;
+  std::function<void(const Message&, bool lost)> on_delivery;
 
  private:
-  // Election safety and, between the logs, log matching.
-  void check(uint64_t id) {
-    const Node& changed = node(id);
-    if (changed.role() == Role::kLeader) {
-      const auto [leader, fresh] = leaders_.try_emplace(changed.term(), id);
-      EXPECT_EQ(leader->second, id) << "two leaders in term " << changed.term();
-      // Leader completeness: it holds everything that was ever decided before its term.
-      for (const auto& [index, entry] : decided_) {
-        if (entry.term >= changed.term() || index <= changed.log().base_index()) continue;
-        EXPECT_EQ(changed.log().term_at(index), entry.term) << "index " << index;
-      }
-    }
-    for (const auto& [other_id, other] : members) {
-      if (other_id == id || !other.node) continue;
-      const Log& a = changed.log();
-      const Log& b = other.node->log();
-      bool equal = false;  // from the end: once a term is equal, everything before it is
-      for (uint64_t index = std::min(a.last_index(), b.last_index()); index > std::max(a.base_index(), b.base_index());
-           --index) {
-        const bool same = a.at(index).term == b.at(index).term;
-        EXPECT_TRUE(same || !equal) << "logs of " << id << " and " << other_id << " differ at " << index;
-        if (same) {
-          EXPECT_EQ(*a.at(index).data, *b.at(index).data);
-        }
-        equal = equal || same;
-      }
-    }
-  }
+  struct Decided {
+    LogEntry entry;
+    uint64_t term;  // of the member that applied it first: when it was decided, or later
+    Membership membership;
+  };
+  struct Written {
+    uint64_t previous_term;
+    std::shared_ptr<const Bytes> data;
+  };
+  void check_written(uint64_t id, const Ready& ready);
+  void check_leader(uint64_t id);
+  void check_read(const ReadState& read);
+  void decide(uint64_t id, const LogEntry& entry);
 
   SeededRandom random_;
-  std::map<uint64_t, uint64_t> leaders_;  // by term
-  std::map<uint64_t, LogEntry> decided_;
+  Membership first_membership_;
+  std::map<uint64_t, uint64_t> leaders_;           // by term
+  std::vector<Decided> decided_;                   // from index 1 on
+  std::unordered_map<uint64_t, Written> written_;  // by term and index: log matching, incrementally
+  std::map<uint64_t, uint64_t> reads_;             // context: what was decided when it was asked for
 };
 
 }  // namespace raft

@@ -3,7 +3,6 @@
 
 #include "base/check.h"
 #include "raft/node.h"
-#include "raft/quorum.h"
 
 namespace raft {
 
@@ -11,6 +10,8 @@ std::optional<Ready> Node::take_ready() {
   if (role_ == Role::kLeader) {
     start_and_answer_reads();
     send_appends();
+  } else {
+    ask_leader_for_reads();
   }
   check_invariants();
   Ready ready;
@@ -19,20 +20,20 @@ std::optional<Ready> Node::take_ready() {
   ready.messages_now.swap(messages_now_);
   ready.read_states.swap(read_states_);
   ready.reads_dropped.swap(reads_dropped_);
+  ready.snapshots_needed.swap(snapshots_needed_);
+  ready.snapshot_offered.swap(snapshot_offered_);
   if (const SoftState now{leader_, role_, term_}; !(now == told_)) ready.soft_state = told_ = now;
   check_invariants();
-  if (ready.persists() || !ready.messages_now.empty() || !ready.committed.empty() || !ready.read_states.empty() ||
-      !ready.reads_dropped.empty() || ready.soft_state) {
-    return ready;
-  }
-  return std::nullopt;
+  if (ready.empty()) return std::nullopt;
+  return ready;
 }
 
 void Node::take_persistent(Ready& ready) {
+  ready.snapshot.swap(installed_unhanded_);
   ready.entries = log_.slice(handed_ + 1, log_.last_index(), config_.batch_bytes_max);
   const HardState state = hard_state();
   if (state.term != handed_state_.term || state.vote != handed_state_.vote ||
-      (!ready.entries.empty() && state.commit != handed_state_.commit)) {
+      ((!ready.entries.empty() || ready.snapshot) && state.commit != handed_state_.commit)) {
     ready.hard_state = state;
     // Entries that this commit index covers may come with the next hand-over only.
     ready.hard_state->commit = std::min(state.commit, handed_ + ready.entries.size());
@@ -42,7 +43,7 @@ void Node::take_persistent(Ready& ready) {
   // What they promise may be in entries that did not fit.
   if (handed_ == log_.last_index()) ready.messages_after_sync.swap(messages_after_sync_);
   if (!ready.persists()) return;
-  if (!ready.hard_state && ready.entries.empty() && hand_overs_.empty()) {
+  if (!ready.snapshot && !ready.hard_state && ready.entries.empty() && hand_overs_.empty()) {
     auto& now = messages_now_;
     now.insert(now.end(), std::make_move_iterator(ready.messages_after_sync.begin()),
                std::make_move_iterator(ready.messages_after_sync.end()));
@@ -50,7 +51,7 @@ void Node::take_persistent(Ready& ready) {
     return;
   }
   ready.batch = static_cast<BatchNumber>(next_batch_++);
-  hand_overs_.push_back({ready.batch, handed_, handed_state_.term, handed_state_.vote});
+  hand_overs_.push_back({ready.batch, handed_, handed_state_.term, handed_state_.vote, now_});
 }
 
 void Node::take_committed(Ready& ready) {
@@ -68,6 +69,7 @@ void Node::persisted(BatchNumber batch) {
     durable_term_ = hand_over.term;
     durable_vote_ = hand_over.vote;
     hand_overs_.pop_front();
+    persisted_tick_ = now_;
   }
   if (role_ == Role::kCandidate && durable_term_ == term_ && durable_vote_ == config_.id) {
     votes_[config_.id] = true;
@@ -77,23 +79,6 @@ void Node::persisted(BatchNumber batch) {
     commit_what_a_majority_has();
   }
   check_invariants();
-}
-
-// A round begins only after an entry of this term is committed: before that the commit index may lack what an earlier
-// leader has answered.
-void Node::start_and_answer_reads() {
-  if (reads_.has_arrived() && committed_in_term()) {
-    reads_.begin_round(commit_);
-    if (!is_alone()) send_heartbeats();
-  }
-  if (reads_.size() == 0) return;
-  std::vector<uint64_t> rounds;
-  for (const uint64_t voter : membership_.voters) {
-    rounds.push_back(voter == config_.id ? reads_.round() : progress_.at(voter).read_round);
-  }
-  reads_.confirmed(majority_value(std::move(rounds)), [&](uint64_t context, uint64_t index) {
-    read_states_.push_back({context, index});
-  });
 }
 
 }  // namespace raft

@@ -1,4 +1,4 @@
-// Appends, heartbeats and the commit index (paper, 5.3 and 5.4.2).
+// Appends and the commit index (paper, 5.3 and 5.4.2).
 #include <algorithm>
 #include <string>
 
@@ -10,8 +10,8 @@ namespace raft {
 
 namespace {
 
-tl::unexpected<Error> refused(const Message& message, Code code, const std::string& why) {
-  return fail(code,
+tl::unexpected<Error> refused(const Message& message, const std::string& why) {
+  return fail(Code::kInvalidArgument,
               std::string("raft: ") + name(message.type) + " from member " + std::to_string(message.from) + ": " + why);
 }
 
@@ -20,8 +20,7 @@ tl::unexpected<Error> refused(const Message& message, Code code, const std::stri
 // A message that only the leader of the current term sends.
 Status Node::check_sender(const Message& message) const {
   if (leader_ != kNobody && leader_ != message.from) {
-    return refused(message, Code::kInvalidArgument,
-                   "member " + std::to_string(leader_) + " leads term " + std::to_string(term_));
+    return refused(message, "member " + std::to_string(leader_) + " leads term " + std::to_string(term_));
   }
   return {};
 }
@@ -30,13 +29,12 @@ Status Node::on_append(Message& message) {
   TRY(check_sender(message));
   become_follower(term_, message.from);
 
-  Message reply = reply_to(message, MessageType::kAppendResponse);
   if (message.log_index < commit_) {  // an old one: what is committed matches anyway
-    reply.log_index = commit_;
-    messages_after_sync_.push_back(std::move(reply));
+    acknowledge(commit_);
     return {};
   }
   if (!log_.matches(message.log_index, message.log_term)) {
+    Message reply = reply_to(message, MessageType::kAppendResponse);
     reply.reject = true;
     reply.log_index = message.log_index;
     reply.hint_index = log_.last_not_above(message.log_index, message.log_term);
@@ -49,120 +47,106 @@ Status Node::on_append(Message& message) {
     if (log_.matches(entry.index, entry.term)) continue;
     if (entry.index <= log_.last_index()) {
       if (entry.index <= commit_) {
-        return refused(message, Code::kInvalidArgument,
-                       "entry " + std::to_string(entry.index) + " differs from the committed one");
+        return refused(message, "entry " + std::to_string(entry.index) + " differs from the committed one");
       }
-      log_.cut_from(entry.index);
-      handed_ = std::min(handed_, entry.index - 1);
-      durable_ = std::min(durable_, entry.index - 1);
-      for (HandOver& hand_over : hand_overs_) hand_over.last_index = std::min(hand_over.last_index, entry.index - 1);
+      cut_log_from(entry.index);
     }
     log_.append(std::move(entry));
   }
   advance_commit(std::min(message.commit, last_new));
-  reply.log_index = last_new;
-  messages_after_sync_.push_back(std::move(reply));
+  acknowledge(last_new);
   return {};
+}
+
+void Node::cut_log_from(uint64_t index) {
+  log_.cut_from(index);
+  handed_ = std::min(handed_, index - 1);
+  durable_ = std::min(durable_, index - 1);
+  for (HandOver& hand_over : hand_overs_) hand_over.last_index = std::min(hand_over.last_index, index - 1);
+}
+
+// To the leader, once everything up to here is durable.
+void Node::acknowledge(uint64_t index) {
+  if (leader_ == kNobody || leader_ == config_.id) return;
+  Message message = message_to(leader_, MessageType::kAppendResponse);
+  message.log_index = index;
+  message.commit = commit_;
+  messages_after_sync_.push_back(std::move(message));
 }
 
 Status Node::on_append_response(const Message& message) {
-  if (role_ != Role::kLeader) return {};
-  const auto found = progress_.find(message.from);
-  if (found == progress_.end()) return {};  // not a member any more
-  Progress& progress = found->second;
+  Progress* const progress = heard_from(message);
+  if (progress == nullptr) return {};
   if (message.reject) {
-    if (progress.state == Progress::State::kReplicate) {
-      if (message.log_index > progress.match) progress.begin_probe();
-      return {};
-    }
-    if (message.log_index + 1 != progress.next) return {};  // the answer to an earlier probe
-    const uint64_t agree = log_.last_not_above(message.hint_index, message.hint_term);
-    progress.next = std::max(std::min(message.log_index, agree + 1), progress.match + 1);
-    progress.probe_sent = false;
+    on_append_rejected(message, *progress);
     return {};
   }
-  if (message.log_index > log_.last_index()) {
-    return refused(message, Code::kInvalidArgument, "has more than this leader's log");
+  if (message.log_index > log_.last_index()) return refused(message, "has more than this leader's log");
+  progress->advance(message.log_index);
+  if (progress->state == Progress::State::kSnapshot) {
+    snapshot_or_entries_arrived(message.from, *progress);
+  } else if (progress->state == Progress::State::kProbe && message.log_index >= progress->match) {
+    progress->begin_replicate();
   }
-  progress.advance(message.log_index);
-  if (progress.state == Progress::State::kProbe && message.log_index >= progress.match) progress.begin_replicate();
+  release_if_caught_up(*progress);
   commit_what_a_majority_has();
+  if (message.from == transfer_to_) continue_transfer();
   return {};
 }
 
-Status Node::on_heartbeat(const Message& message) {
-  TRY(check_sender(message));
-  become_follower(term_, message.from);
-  if (message.commit > log_.last_index()) {
-    // The leader says so only because this member acknowledged that index.
-    return refused(message, Code::kDataLoss,
-                   "entry " + std::to_string(message.commit) +
-                       " was acknowledged by this member, but its log ends at " + std::to_string(log_.last_index()));
+void Node::on_append_rejected(const Message& message, Progress& progress) {
+  if (progress.state == Progress::State::kSnapshot) return;
+  if (progress.state == Progress::State::kReplicate) {
+    if (message.log_index > progress.match) progress.begin_probe();
+    return;
   }
-  advance_commit(message.commit);
-  Message reply = reply_to(message, MessageType::kHeartbeatResponse);
-  reply.read_round = message.read_round;
-  auto& queue = durable_term_ == term_ ? messages_now_ : messages_after_sync_;
-  queue.push_back(std::move(reply));
-  return {};
-}
-
-void Node::on_heartbeat_response(const Message& message) {
-  if (role_ != Role::kLeader) return;
-  const auto found = progress_.find(message.from);
-  if (found == progress_.end()) return;
-  Progress& progress = found->second;
-  progress.read_round = std::max(progress.read_round, message.read_round);
+  if (message.log_index + 1 != progress.next) return;  // the answer to an earlier probe
+  const uint64_t agree = log_.last_not_above(message.hint_index, message.hint_term);
+  progress.next = std::max(std::min(message.log_index, agree + 1), progress.match + 1);
   progress.probe_sent = false;
-  // An append or its answer was lost: start over behind what is known. (A full window would never move again.)
-  if (progress.state == Progress::State::kReplicate && !progress.inflight.empty() &&
-      progress.match < log_.last_index()) {
-    progress.heartbeats_without_progress++;
-    if (progress.heartbeats_without_progress >= kHeartbeatsWithoutProgressMax) progress.begin_probe();
-  }
 }
 
-void Node::send_heartbeats() {
-  for (const auto& [id, progress] : progress_) {
-    if (id == config_.id) continue;
-    Message message;
-    message.type = MessageType::kHeartbeat;
-    message.from = config_.id;
-    message.to = id;
-    message.term = term_;
-    message.commit = std::min(progress.match, commit_);
-    message.read_round = reads_.round();
-    messages_now_.push_back(std::move(message));
-  }
+void Node::messages_lost(uint64_t to) {
+  const auto found = progress_.find(to);
+  if (found != progress_.end() && found->second.state == Progress::State::kReplicate) found->second.begin_probe();
 }
 
-// A member that needs entries from before the log's base gets none until it can be sent a snapshot.
 void Node::send_appends() {
   for (auto& [id, progress] : progress_) {
-    if (id == config_.id) continue;
-    while (progress.next > log_.base_index()) {
-      const bool probing = progress.state == Progress::State::kProbe;
-      if (probing ? progress.probe_sent : progress.inflight.size() >= config_.inflight_messages_max) break;
-      const bool has_entries = progress.next <= log_.last_index();
-      if (!has_entries && progress.commit_sent >= commit_ && !probing) break;
-      Message message;
-      message.type = MessageType::kAppend;
-      message.from = config_.id;
-      message.to = id;
-      message.term = term_;
-      message.log_index = progress.next - 1;
-      message.log_term = *log_.term_at(message.log_index);
-      message.commit = commit_;
-      message.entries = log_.slice(progress.next, log_.last_index(), config_.message_bytes_max);
-      progress.commit_sent = commit_;
-      if (probing) {
-        progress.probe_sent = true;
-      } else if (has_entries) {
-        progress.next += message.entries.size();
-        progress.inflight.push_back(progress.next - 1);
-      }
-      messages_now_.push_back(std::move(message));
+    if (id != config_.id) send_appends(id, progress);
+  }
+}
+
+// A slow member costs nothing here: entries go out of memory without regard to it, and then it needs a snapshot. That
+// is said when it can be reached, since making one for a member that is down would be for nothing.
+void Node::send_appends(uint64_t to, Progress& progress) {
+  while (progress.state != Progress::State::kSnapshot) {
+    if (progress.next <= log_.base_index()) {
+      if (!is_recently_active(progress)) return;
+      progress.begin_snapshot(log_.base_index());
+      snapshots_needed_.push_back(to);
+      return;
     }
+    const bool probing = progress.state == Progress::State::kProbe;
+    const bool is_full = progress.inflight.size() >= config_.inflight_messages_max ||
+                         progress.inflight_bytes >= config_.inflight_bytes_max;
+    if (probing ? progress.probe_sent : is_full) return;
+    const bool has_entries = progress.next <= log_.last_index();
+    if (!has_entries && progress.commit_sent >= commit_ && !probing) return;
+    Message message = message_to(to, MessageType::kAppend);
+    message.log_index = progress.next - 1;
+    message.log_term = *log_.term_at(message.log_index);
+    message.commit = commit_;
+    message.entries = log_.slice(progress.next, log_.last_index(), config_.message_bytes_max);
+    progress.commit_sent = commit_;
+    if (probing) {
+      progress.probe_sent = true;
+    } else if (has_entries) {
+      uint64_t bytes = 0;
+      for (const LogEntry& entry : message.entries) bytes += entry_bytes(entry);
+      progress.sent(message.entries.back().index, bytes);
+    }
+    messages_now_.push_back(std::move(message));
   }
 }
 

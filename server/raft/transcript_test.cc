@@ -1,4 +1,5 @@
 // Raft scenarios as text: each file in testdata/ holds commands, a line of dashes and what they print, again and again.
+// testdata/node: one member, every hand-over by hand (below). testdata/cluster: several members (transcript_cluster.h).
 // CONCLAVE_REWRITE=1 writes the files anew.
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 
 #include "base/memory_disk.h"  // SeededRandom
 #include "raft/node.h"
+#include "raft/transcript_cluster.h"
 
 namespace raft {
 namespace {
@@ -42,6 +44,10 @@ class Script {
       } else {
         out << "error: " << result.error().message << "\n";
       }
+    } else if (command == "membership") {
+      const Proposal proposal{EntryType::kMembership, std::make_shared<const Bytes>("1,2")};
+      const auto result = node_->propose(std::span(&proposal, 1));
+      out << (result ? "taken" : "error: " + result.error().message) << "\n";
     } else if (command == "read") {
       uint64_t context = 0;
       in >> context;
@@ -120,10 +126,10 @@ class Script {
   std::unique_ptr<Node> node_;
 };
 
-TEST(Transcript, MatchesTheFiles) {
-  const std::filesystem::path folder = CONCLAVE_RAFT_TESTDATA;
+template <class Script>
+void check_files(const std::string& folder, int files_min) {
   int files = 0;
-  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+  for (const auto& file : std::filesystem::directory_iterator(std::string(CONCLAVE_RAFT_TESTDATA) + "/" + folder)) {
     SCOPED_TRACE(file.path().filename());
     ++files;
     std::ifstream in(file.path());
@@ -152,8 +158,11 @@ TEST(Transcript, MatchesTheFiles) {
       EXPECT_EQ(actual, expected);
     }
   }
-  EXPECT_GE(files, 2);
+  EXPECT_GE(files, files_min);
 }
+
+TEST(Transcript, OfOneMemberMatchesTheFiles) { check_files<Script>("node", 2); }
+TEST(Transcript, OfAClusterMatchesTheFiles) { check_files<ClusterScript>("cluster", 12); }
 
 }  // namespace
 }  // namespace raft

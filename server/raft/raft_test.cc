@@ -1,0 +1,174 @@
+// Rules that need several members, and messages made by hand.
+#include <gtest/gtest.h>
+
+#include "raft/raft_test_cluster.h"
+
+namespace raft {
+namespace {
+
+LogEntry make_entry(uint64_t index, uint64_t term, EntryType type = EntryType::kCommand) {
+  return {.index = index, .term = term, .type = type, .data = std::make_shared<const Bytes>("entry")};
+}
+
+TEST(Node, WaitingReadsAreLimited) {
+  TestCluster cluster(3, 1);
+  cluster.members.at(1).config.waiting_reads_max = 2;
+  cluster.start(1);
+  cluster.elect(1);
+  ASSERT_TRUE(cluster.node(1).read_index(1));
+  ASSERT_TRUE(cluster.node(1).read_index(2));
+  EXPECT_EQ(cluster.node(1).read_index(3).error().code, Code::kResourceExhausted);
+}
+
+TEST(Raft, ElectsReplicatesAndAppliesEverywhere) {
+  TestCluster cluster(3, 1);
+  cluster.elect(1);
+  ASSERT_TRUE(cluster.propose(1, {"a", "b", "c"}));
+  cluster.settle();
+  for (auto& [id, member] : cluster.members) {
+    ASSERT_EQ(member.stored, 4u) << id;
+    EXPECT_EQ(member.node->leader(), 1u);
+  }
+  EXPECT_EQ(*cluster.decided(4).data, "c");
+  EXPECT_EQ(cluster.propose(2, {"d"}).error().code, Code::kFailedPrecondition);
+}
+
+TEST(Raft, OnlyAMemberWithAllCommittedEntriesIsElected) {
+  TestCluster cluster(3, 1);
+  cluster.elect(1);
+  ASSERT_TRUE(cluster.propose(1, {"a"}));
+  cluster.settle({3});
+  for (int i = 0; i < 30; ++i) cluster.tick(3);  // campaigns again and again, with an old log
+  cluster.settle({1});
+  EXPECT_NE(cluster.node(3).role(), Role::kLeader);
+  EXPECT_EQ(cluster.node(3).leader(), kNobody);
+  cluster.elect(2, {1});
+  EXPECT_EQ(cluster.members.at(3).stored, 3u);
+  EXPECT_EQ(*cluster.decided(2).data, "a");
+}
+
+// Paper, figure 8: an entry of an earlier term that is on a majority is not committed by that.
+TEST(Raft, EntriesOfEarlierTermsAreNotCommittedByCounting) {
+  SeededRandom random(1);
+  const Restored restored{.hard_state = {2, 0, 1},
+                          .entries = {make_entry(1, 1), make_entry(2, 2)},
+                          .applied = 1,
+                          .membership = {.voters = {1, 2, 3}}};
+  Node node({.id = 1, .pre_vote = false}, restored, random);
+  while (node.role() == Role::kFollower) node.tick();
+  const auto ready = node.take_ready();
+  ASSERT_EQ(ready->messages_after_sync.size(), 2u);
+  node.persisted(ready->batch);
+  Message vote;
+  vote.type = MessageType::kVoteResponse;
+  vote.from = 2;
+  vote.to = 1;
+  vote.term = 3;
+  ASSERT_TRUE(node.step(vote));
+  ASSERT_EQ(node.role(), Role::kLeader);
+  node.persisted(node.take_ready()->batch);
+  Message response = vote;
+  response.type = MessageType::kAppendResponse;
+  response.log_index = 2;
+  ASSERT_TRUE(node.step(response));
+  EXPECT_EQ(node.commit_index(), 1u);  // on two of three, but of term 2
+  response.log_index = 3;
+  ASSERT_TRUE(node.step(response));
+  EXPECT_EQ(node.commit_index(), 3u);  // with the no-op of term 3
+}
+
+TEST(Raft, AConflictRewritesWhatWasHandedOver) {
+  SeededRandom random(1);
+  Node node({.id = 1}, {.membership = {.voters = {1, 2, 3}}}, random);
+  Message append;
+  append.type = MessageType::kAppend;
+  append.from = 2;
+  append.to = 1;
+  append.term = 1;
+  append.entries = {make_entry(1, 1), make_entry(2, 1), make_entry(3, 1)};
+  ASSERT_TRUE(node.step(append));
+  const auto first = node.take_ready();
+  ASSERT_EQ(first->entries.size(), 3u);
+  append.from = 3;
+  append.term = 2;
+  append.log_index = 1;
+  append.log_term = 1;
+  append.entries = {make_entry(2, 2)};
+  append.commit = 2;
+  ASSERT_TRUE(node.step(append));
+  const auto second = node.take_ready();
+  ASSERT_EQ(second->entries.size(), 1u);
+  EXPECT_EQ(second->entries[0].index, 2u);
+  EXPECT_EQ(second->hard_state, (HardState{2, 0, 2}));
+  node.persisted(first->batch);
+  EXPECT_EQ(node.durable_index(), 1u);  // 2 and 3 of the first hand-over are not the log's any more
+  EXPECT_EQ(node.take_ready()->committed.size(), 1u);
+  node.persisted(second->batch);
+  EXPECT_EQ(node.durable_index(), 2u);
+  EXPECT_EQ(node.take_ready()->committed.at(0).term, 2u);
+}
+
+TEST(Raft, AnAcknowledgementWaitsForAllPortionsOfItsEntries) {
+  SeededRandom random(1);
+  Node node({.id = 1, .batch_bytes_max = 200}, {.membership = {.voters = {1, 2, 3}}}, random);
+  Message append;
+  append.type = MessageType::kAppend;
+  append.from = 2;
+  append.to = 1;
+  append.term = 1;
+  for (uint64_t index = 1; index <= 9; ++index) append.entries.push_back(make_entry(index, 1));
+  ASSERT_TRUE(node.step(append));
+  size_t handed = 0;
+  while (const auto ready = node.take_ready()) {
+    EXPECT_TRUE(ready->messages_now.empty());
+    handed += ready->entries.size();
+    EXPECT_EQ(!ready->messages_after_sync.empty(), handed == 9);
+  }
+  EXPECT_EQ(handed, 9u);
+}
+
+TEST(Raft, AReadIsConfirmedByAMajority) {
+  TestCluster cluster(3, 1);
+  cluster.elect(1);
+  ASSERT_TRUE(cluster.node(1).read_index(5));
+  ASSERT_TRUE(cluster.node(1).read_index(6));
+  cluster.take(1);
+  EXPECT_EQ(cluster.network.size(), 2u);  // both reads share one round
+  EXPECT_TRUE(cluster.answered_reads.empty());
+  cluster.settle({3});
+  EXPECT_EQ(cluster.answered_reads, (std::map<uint64_t, uint64_t>{{5, 1}, {6, 1}}));
+  ASSERT_TRUE(cluster.node(1).read_index(7));
+  cluster.take(1);
+  cluster.settle({2, 3});
+  EXPECT_FALSE(cluster.answered_reads.contains(7));
+  cluster.elect(2, {1});
+  cluster.tick(2);
+  cluster.settle();
+  EXPECT_EQ(cluster.dropped_reads, (std::set<uint64_t>{7}));
+}
+
+TEST(Raft, RefusesWhatNoMemberSends) {
+  SeededRandom random(1);
+  Node node({.id = 1}, {.membership = {.voters = {1, 2, 3}}}, random);
+  Message message;
+  message.type = MessageType::kAppend;
+  message.from = 2;
+  message.to = 1;
+  message.term = 3;
+  message.entries = {make_entry(2, 1)};
+  EXPECT_EQ(node.step(message).error().code, Code::kInvalidArgument);  // a gap
+  message.entries = {make_entry(1, 4)};
+  EXPECT_EQ(node.step(message).error().code, Code::kInvalidArgument);  // of a later term
+  message.entries = {make_entry(1, 3), make_entry(2, 2)};
+  EXPECT_EQ(node.step(message).error().code, Code::kInvalidArgument);  // terms go back
+  message.to = 2;
+  EXPECT_EQ(node.step(message).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(node.term(), 0u);
+  message = {.type = MessageType::kHeartbeat, .from = 2, .to = 1, .term = 3, .commit = 5};
+  EXPECT_EQ(node.step(message).error().code, Code::kDataLoss);  // acknowledged once, and lost
+  message = {.type = MessageType::kHeartbeat, .from = 3, .to = 1, .term = 3};
+  EXPECT_EQ(node.step(message).error().code, Code::kInvalidArgument);  // a second leader of the term
+}
+
+}  // namespace
+}  // namespace raft
