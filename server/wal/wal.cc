@@ -67,7 +67,9 @@ struct Wal::State {
   Status make_room(uint64_t bytes);
   Status fill_spare_for(uint64_t position);
   Status begin_segment(uint64_t bytes);
+  // A full disk, too, is told as damage here: what waits for space would wait for ever.
   Status stop_at(Error error) {
+    if (error.code == Code::kResourceExhausted) error.code = Code::kDataLoss;
     failed = error;
     return fail(std::move(error));
   }
@@ -158,7 +160,11 @@ Status Wal::State::write(const WalBatch& batch) {
   finish_frame(salt, next_batch, 0, buffer);
   CHECK(buffer.size() == bytes, buffer.size(), bytes);
   CHECK(tail + bytes <= segments.back().header.bytes, tail, bytes);
-  if (Status status = file->write(tail, as_bytes(buffer)); !status) return stop_at(std::move(status.error()));
+  if (Status status = file->write(tail, as_bytes(buffer)); !status) {
+    // The same bytes go to the same place when there is space; until then they are a torn tail.
+    if (status.error().code == Code::kResourceExhausted) return status;
+    return stop_at(std::move(status.error()));
+  }
   if (Status status = file->sync(); !status) return stop_at(std::move(status.error()));
   tail += bytes;
   ++next_batch;

@@ -110,8 +110,9 @@ class Wal {
   // follow what is there (no gap, nothing at or below the base) and that commit does not go past the last entry.
   //
   // kInvalidArgument: a limit above is exceeded; nothing happened.
-  // kResourceExhausted: there is no room for the next segment; nothing happened, the same batch may be appended again.
-  // Any other error is final: whether the batch is on disk is unknown, and every later call returns the same error.
+  // kResourceExhausted: there is no room for the next segment, or (where space is not given before it is written to)
+  // for the batch; nothing happened, the same batch may be appended again. Any other error is final: whether the batch
+  // is on disk is unknown, and every later call returns the same error.
   Status append(const WalBatch& batch);
 
   // Prepares the next segment when the current one is half full, a bounded step a call; true when there is more to do.

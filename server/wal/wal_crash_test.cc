@@ -190,6 +190,56 @@ TEST(WalFaults, AFullDiskRefusesTheBatchAndGoesOnWhenThereIsSpace) {
   }
 }
 
+// File systems that copy on write may have no room for blocks that are there already.
+TEST(WalFaults, AWriteThatFindsNoSpaceIsMadeAgain) {
+  for (uint64_t nth = 1; nth < 40; ++nth) {
+    SCOPED_TRACE(nth);
+    SeededRandom random(nth);
+    MemoryDisk disk;
+    Work work;
+    auto wal = *create_small(disk);
+    work.created = true;
+    disk.inject({.operation = MemoryDisk::Operation::kWrite,
+                 .nth = nth,
+                 .code = Code::kResourceExhausted,
+                 .path = ".wal",
+                 .partial_bytes = random.below(600)});
+    int refused = 0;
+    for (int i = 0; i < 60; ++i) {
+      const WalBatch batch = random_batch(work.acknowledged, random, 500);
+      Status status = wal->append(batch);
+      if (!status) {
+        ++refused;
+        ASSERT_EQ(status.error().code, Code::kResourceExhausted);
+        if (nth % 2 == 0) {  // it never comes to that
+          work.perhaps = work.acknowledged;
+          work.perhaps->apply(batch);
+          break;
+        }
+        status = wal->append(batch);
+      }
+      ASSERT_TRUE(status) << status.error().message;
+      work.acknowledged.apply(batch);
+    }
+    EXPECT_EQ(refused, 1);
+    wal.reset();
+    disk.crash(random);
+    reopen_and_go_on(disk, work, random);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(WalFaults, ASyncThatFindsNoSpaceIsFinalAndNotToBeWaitedFor) {
+  MemoryDisk disk;
+  auto wal = *create_small(disk);
+  disk.inject({.operation = MemoryDisk::Operation::kSync, .code = Code::kResourceExhausted});
+  const Status status = wal->append({.entries = {make_entry(1, 1, "one")}});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kDataLoss);
+  EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
+  EXPECT_EQ(wal->append({}).error(), status.error());
+}
+
 TEST(WalFaults, CreateCanBeRepeatedAfterAnyFailure) {
   for (uint64_t change = 0;; ++change) {
     SeededRandom random(change + 1);
