@@ -109,7 +109,8 @@ class MemberOf final : public Member {
   Time housekeeping(Time now);
   void announce();
   void watch_space();
-  bool over_quota(const conclavepb::Entry& command) const;
+  bool refused_for_space(const conclavepb::Entry& command) const;
+  bool over_quota() const;
 
   World& world_;
   const Options options_;
@@ -247,7 +248,7 @@ void MemberOf::stop() {
 }
 
 void MemberOf::propose(conclavepb::Entry command, Done done) {
-  if (over_quota(command)) {
+  if (refused_for_space(command)) {
     return done(::fail(Code::kResourceExhausted, kErrorNoSpace));
   }
   const uint64_t id = next_request_.fetch_add(1, std::memory_order_relaxed);
@@ -267,11 +268,15 @@ void MemberOf::propose(conclavepb::Entry command, Done done) {
 }
 
 // Deletes, compactions and the like must go through, or there would be no way back.
-bool MemberOf::over_quota(const conclavepb::Entry& command) const {
+bool MemberOf::refused_for_space(const conclavepb::Entry& command) const {
   const bool grows =
       command.has_put() || command.has_lease_grant() || (command.has_txn() && apply::has_put(command.txn()));
-  return grows && folder_.store->stats().size_bytes > options_.quota_bytes;
+  return grows && over_quota();
 }
+
+// Without free pages: they are used before the file grows, so it stays within the quota, and a compaction makes room at
+// once, however much of it is given back to the file system.
+bool MemberOf::over_quota() const { return folder_.store->stats().size_in_use_bytes > options_.quota_bytes; }
 
 void MemberOf::linearize(std::function<void(Status)> done) {
   if (loop_->is_whole_quorum()) return done({});
@@ -303,6 +308,11 @@ Member::State MemberOf::state() const {
 
 Time MemberOf::housekeeping(Time now) {
   if (failure_.failed()) return kWhenWoken;
+  // Damage that a watch's read of history met, or any other that nobody reported.
+  if (Status sound = folder_.store->sound(); !sound) {
+    failure_.report(sound.error());
+    return kWhenWoken;
+  }
   if (!loop_->is_whole_quorum()) return now + kSoon;
   announce();
   watch_space();
@@ -339,13 +349,13 @@ void MemberOf::announce() {
 }
 
 void MemberOf::watch_space() {
-  if (folder_.store->stats().size_bytes <= options_.quota_bytes || raising_alarm_.load()) return;
+  if (!over_quota() || raising_alarm_.load()) return;
   for (const auto& alarm : applier_->alarms()) {
     if (alarm.memberid() == member_id() && alarm.alarm() == etcdserverpb::NOSPACE) return;
   }
   log_warn(
       "the store is larger than --quota-backend-bytes: writes are refused from now on. Compact, then disarm the alarm",
-      {{"size_bytes", folder_.store->stats().size_bytes}, {"quota_bytes", options_.quota_bytes}});
+      {{"size_in_use_bytes", folder_.store->stats().size_in_use_bytes}, {"quota_bytes", options_.quota_bytes}});
   raising_alarm_ = true;
   conclavepb::Entry command;
   command.mutable_alarm()->set_action(etcdserverpb::AlarmRequest::ACTIVATE);

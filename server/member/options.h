@@ -25,7 +25,7 @@ struct Options {
   std::chrono::milliseconds heartbeat_interval{100};
   std::chrono::milliseconds election_timeout{1000};
   uint64_t snapshot_count = 10'000;    // entries kept in the log below the store's mark, for members that lag
-  int64_t quota_bytes = 2LL << 30;     // of the database as clients see it
+  int64_t quota_bytes = 2LL << 30;     // of the database, without its free pages
   uint64_t cache_bytes = 64ULL << 20;  // all caches together
   AutoCompaction auto_compaction;
   std::chrono::milliseconds watch_progress_interval{600'000};

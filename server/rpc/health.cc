@@ -18,7 +18,6 @@ std::string read_failure(Context& context) {
   request.set_keys_only(true);
   etcdserverpb::RangeResponse response;
   auto read = context.member.reader()->range(request, &response);
-  if (!read && read.error().code == Code::kDataLoss) context.member.damaged(read.error());
   return read ? "" : read.error().message;
 }
 

@@ -45,6 +45,7 @@ class SqliteStore final : public Store {
   bool pause_needed() const override;
   Status vacuum(int pages) override;
   Stats stats() const override;
+  Status sound() const override { return vfs_->failure().check(); }
 
   // Reads every page and holds tables and free list against each other. Slow; apply thread.
   Status check_integrity();

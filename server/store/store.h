@@ -147,6 +147,8 @@ class Store {
   virtual Status vacuum(int pages) = 0;
 
   virtual Stats stats() const = 0;  // any thread
+  // The failure that ended this store, if one did: every other call answers with it. Any thread.
+  virtual Status sound() const { return {}; }
 };
 
 }  // namespace store
