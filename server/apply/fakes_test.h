@@ -74,6 +74,12 @@ class Store final : public store::Store {
       }
       return {};
     }
+    Result<store::Meta> whole_meta() override { return content_.meta; }
+    Result<std::vector<store::LeaseRow>> leases() override {
+      std::vector<store::LeaseRow> all;
+      for (const auto& [id, row] : content_.leases) all.push_back(row);
+      return all;
+    }
 
    private:
     const Content& content_;

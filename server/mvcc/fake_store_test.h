@@ -72,6 +72,8 @@ class FakeStore final : public store::Store {
       }
       return {};
     }
+    Result<store::Meta> whole_meta() override { return state_->meta; }
+    Result<std::vector<store::LeaseRow>> leases() override { return store_.load_leases(); }
 
    private:
     void count(bool heads_only) {

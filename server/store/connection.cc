@@ -189,6 +189,25 @@ Result<Meta> Connection::begin_view() {
 
 void Connection::end_view() { meta_.reset(); }
 
+Status Connection::load_blobs(Meta* meta) {
+  TRY_ASSIGN(auto blobs, prepare("SELECT membership, alarms FROM meta WHERE id=1"));
+  TRY_ASSIGN(const bool found, blobs.step());
+  CHECK(found);
+  meta->membership = blobs.bytes(0);
+  meta->alarms = blobs.bytes(1);
+  return {};
+}
+
+Result<std::vector<LeaseRow>> Connection::leases() {
+  TRY_ASSIGN(auto select, prepare("SELECT id, ttl, remaining FROM lease ORDER BY id"));
+  std::vector<LeaseRow> leases;
+  while (true) {
+    TRY_ASSIGN(const bool found, select.step());
+    if (!found) return leases;
+    leases.push_back({.id = select.integer(0), .ttl = select.integer(1), .remaining = select.integer(2)});
+  }
+}
+
 Result<std::optional<Row>> Connection::row(RowId id) {
   StatementUse use(row_);
   TRY_ASSIGN(const bool found, use->bind(1, id).step());

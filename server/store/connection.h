@@ -74,6 +74,8 @@ class Connection {
   // as some statement is not at its end. One step instead of a BEGIN, a SELECT and a COMMIT.
   Result<Meta> begin_view();  // without membership and alarms
   void end_view();
+  Status load_blobs(Meta* meta);  // membership and alarms; within a view, of that view
+  Result<std::vector<LeaseRow>> leases();
 
   Result<std::optional<Row>> row(RowId id);
   Status scan(RowId from, RowId to, bool heads_only, const std::function<bool(const RowView&)>& visit);

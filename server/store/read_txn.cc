@@ -19,6 +19,12 @@ class SqliteStore::SqliteReadTxn final : public ReadTxn {
   Status scan(RowId from, RowId to, bool heads_only, const std::function<bool(const RowView&)>& visit) override {
     return connection_->scan(from, to, heads_only, visit);
   }
+  Result<Meta> whole_meta() override {
+    Meta meta = meta_;
+    TRY(connection_->load_blobs(&meta));
+    return meta;
+  }
+  Result<std::vector<LeaseRow>> leases() override { return connection_->leases(); }
 
  private:
   SqliteStore& store_;

@@ -44,12 +44,7 @@ Status SqliteStore::connect() {
 Status SqliteStore::load_meta() {
   TRY_ASSIGN(meta_, writer_->begin_view());
   writer_->end_view();
-  TRY_ASSIGN(auto blobs, writer_->prepare("SELECT membership, alarms FROM meta WHERE id=1"));
-  TRY_ASSIGN(const bool found, blobs.step());
-  CHECK(found);
-  meta_.membership = blobs.bytes(0);
-  meta_.alarms = blobs.bytes(1);
-  blobs.reset();
+  TRY(writer_->load_blobs(&meta_));
   const auto counted = statements_.free_pages.step();
   if (!counted) return fail(counted.error());
   free_pages_.store(static_cast<uint32_t>(statements_.free_pages.integer(0)));
@@ -97,15 +92,7 @@ void SqliteStore::note_index() {
   if (index.frames > 0) pages_.store(index.pages);
 }
 
-Result<std::vector<LeaseRow>> SqliteStore::load_leases() {
-  TRY_ASSIGN(auto select, writer_->prepare("SELECT id, ttl, remaining FROM lease ORDER BY id"));
-  std::vector<LeaseRow> leases;
-  while (true) {
-    TRY_ASSIGN(const bool found, select.step());
-    if (!found) return leases;
-    leases.push_back({.id = select.integer(0), .ttl = select.integer(1), .remaining = select.integer(2)});
-  }
-}
+Result<std::vector<LeaseRow>> SqliteStore::load_leases() { return writer_->leases(); }
 
 Status SqliteStore::vacuum(int pages) {
   CHECK(!write_txn_alive_ && pages > 0, pages);

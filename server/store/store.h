@@ -98,6 +98,9 @@ class ReadTxn {
   virtual Result<std::optional<Row>> row(RowId id) = 0;
   // Rows with from <= id < to in order, until the visitor returns false. `heads_only` leaves the values out.
   virtual Status scan(RowId from, RowId to, bool heads_only, const std::function<bool(const RowView&)>& visit) = 0;
+  // What else makes up the state of this commit, for snapshots: meta with membership and alarms, and the lease table.
+  virtual Result<Meta> whole_meta() = 0;
+  virtual Result<std::vector<LeaseRow>> leases() = 0;
 };
 
 // All calls from the apply thread. Errors: kResourceExhausted (no space: rolled back, may be tried again later),

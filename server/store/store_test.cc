@@ -71,6 +71,18 @@ TEST_F(StoreTest, WhatWasCommittedIsThereAndStaysThere) {
   EXPECT_EQ(*read_all(*store), content_of(30));
 }
 
+TEST_F(StoreTest, AReadTxnGivesAllThatMakesUpItsCommit) {
+  const auto store = open();
+  for (int c = 1; c <= 8; ++c) ASSERT_TRUE(commit(*store, c));
+  const auto txn = *store->read();
+  for (int c = 9; c <= 12; ++c) ASSERT_TRUE(commit(*store, c));
+  EXPECT_EQ(*txn->whole_meta(), content_of(8).meta);
+  EXPECT_EQ(*txn->leases(), content_of(8).leases);
+  const auto next = *store->read();
+  EXPECT_EQ(*next->whole_meta(), content_of(12).meta);
+  EXPECT_EQ(*next->leases(), content_of(12).leases);
+}
+
 TEST_F(StoreTest, ATransactionSeesItsOwnWritesAndOthersDoNot) {
   const auto store = open();
   ASSERT_TRUE(commit(*store, 1));

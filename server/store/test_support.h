@@ -122,6 +122,10 @@ inline Result<Content> read_all(Store& store) {
   meta.membership.clear();
   meta.alarms.clear();
   EXPECT_EQ(txn->meta(), meta);
+  TRY_ASSIGN(const Meta whole, txn->whole_meta());
+  EXPECT_EQ(whole, store.meta());
+  TRY_ASSIGN(const auto leases, txn->leases());
+  EXPECT_EQ(leases, content.leases);
   TRY(txn->scan(0, std::numeric_limits<RowId>::max(), false, [&](const RowView& row) {
     content.rows[row.id] = {Bytes(row.key), row.create_revision, row.version, row.lease, Bytes(row.value)};
     return true;
