@@ -45,6 +45,9 @@ struct Applier::State {
   std::list<Waiting> waiting;
   std::list<Waiting> waiting_staged;  // of the batch that is being applied
   bool vacuuming = false;
+
+  Mutex slice_mutex;  // over a slice of compaction
+  bool held GUARDED_BY(slice_mutex) = false;
 };
 
 Applier::Applier(Parts parts) : state_(std::make_unique<State>(parts)) {}
@@ -172,10 +175,17 @@ Result<Applier::Slice> Applier::step() {
   return slice;
 }
 
+void Applier::hold_compaction(bool held) {
+  MutexLock lock(state_->slice_mutex);
+  state_->held = held;
+}
+
 // True: there is more to do.
 Result<bool> Applier::State::compact() {
   store::Meta meta = parts.store.meta();
   if (meta.compaction_finished >= meta.compacted) return false;
+  MutexLock lock(slice_mutex);
+  if (held) return false;
   TRY_ASSIGN(auto txn, parts.store.begin());
   auto slice = [&]() -> Result<bool> {
     TRY_ASSIGN(const bool done, parts.mvcc.compact_step(*txn, kCompactRowsPerSlice));

@@ -77,6 +77,11 @@ class Applier {
   };
   Result<Slice> step();
 
+  // While held no row is deleted: compactions are published and answered as always, but step() leaves their rows where
+  // they are. When this returns, no deletion is under way either (it waits for a slice that is). Whoever lets go wakes
+  // the apply thread for the slices that are due. Any thread.
+  void hold_compaction(bool held);
+
   // Any thread (copies).
   std::vector<Member> members() const;
   std::vector<etcdserverpb::AlarmMember> alarms() const;  // sorted by member, then kind

@@ -139,6 +139,19 @@ TEST(Compaction, APhysicalOneIsAnsweredWhenTheRowsAreGone) {
   EXPECT_EQ(machine.settle(), "");
 }
 
+TEST(Compaction, WhileHeldIsPublishedButDeletesNothing) {
+  Machine machine;
+  for (int i = 0; i < 5; ++i) machine.run(put("a", std::to_string(i)));  // 2..6
+  machine.applier->hold_compaction(true);
+  EXPECT_EQ(machine.run(machine.compaction(6, true)), "later");
+  EXPECT_EQ(machine.mvcc->published().compacted, 6);
+  EXPECT_EQ(machine.settle(), "");
+  EXPECT_EQ(machine.content->rows.size(), 5u);
+  machine.applier->hold_compaction(false);
+  EXPECT_EQ(machine.settle(), "77 @6 compacted ");
+  EXPECT_EQ(machine.content->rows.size(), 1u);
+}
+
 TEST(Compaction, GoesOnAfterARestart) {
   Machine machine;
   for (int i = 0; i < 1000; ++i) machine.run(put("a", std::to_string(i)));
