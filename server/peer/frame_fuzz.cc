@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/crc32c.h"
 #include "peer/frame.h"
 #include "peer/hello.h"
 
@@ -66,18 +67,32 @@ void round_trip(BytesView input, size_t piece, uint8_t change) {
 }
 
 template <class Parse>
-void words(BytesView input, peer::Side side, Parse parse) {
-  if (input.size() < peer::kPreambleBytes) return;
-  const auto preamble = peer::parse_preamble(input.first(peer::kPreambleBytes), side);
+void words(Bytes bytes, peer::Side side, Parse parse) {
+  const auto preamble_of = [](const Bytes& all) { return as_bytes(all).first(peer::kPreambleBytes); };
+  const auto preamble = peer::parse_preamble(preamble_of(bytes), side);
   if (!preamble) return;
-  const BytesView body = input.subspan(peer::kPreambleBytes);
-  const auto parsed =
-      parse(input.first(peer::kPreambleBytes), body.first(std::min<size_t>(body.size(), preamble->body_bytes)));
+  bytes.resize(std::min(bytes.size(), peer::kPreambleBytes + preamble->body_bytes));
+  const auto parsed = parse(preamble_of(bytes), as_bytes(bytes).subspan(peer::kPreambleBytes));
   if (!parsed) return;
   const Bytes again = encode(*parsed);
-  const auto same = parse(as_bytes(again).first(peer::kPreambleBytes), as_bytes(again).subspan(peer::kPreambleBytes));
+  const auto same = parse(preamble_of(again), as_bytes(again).subspan(peer::kPreambleBytes));
   CHECK(same.has_value());
   CHECK(*same == *parsed);
+}
+
+// The input as it is, and with what keeps chance out: the magic, the length and the checksum.
+template <class Parse>
+void words(BytesView input, const Bytes& good, peer::Side side, Parse parse) {
+  if (input.size() < peer::kPreambleBytes) return;
+  Bytes bytes(as_text(input));
+  words(bytes, side, parse);
+  bytes.replace(0, 4, good, 0, 4);
+  const BytesView body = input.subspan(peer::kPreambleBytes);
+  const auto length = static_cast<uint32_t>(body.size());
+  std::memcpy(bytes.data() + 8, &length, sizeof(length));
+  const uint32_t crc = crc32c(body, crc32c(as_bytes(bytes).first(12)));
+  std::memcpy(bytes.data() + 12, &crc, sizeof(crc));
+  words(bytes, side, parse);
 }
 
 }  // namespace
@@ -88,7 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const BytesView input(reinterpret_cast<const std::byte*>(data + 2), size - 2);
   frames(input, piece);
   round_trip(input, piece, data[1]);
-  words(input, peer::Side::kHello, peer::parse_hello);
-  words(input, peer::Side::kAnswer, peer::parse_answer);
+  words(input, encode(peer::Hello{}), peer::Side::kHello, peer::parse_hello);
+  words(input, encode(peer::Answer{}), peer::Side::kAnswer, peer::parse_answer);
   return 0;
 }

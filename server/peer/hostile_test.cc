@@ -194,6 +194,32 @@ TEST(Hostile, HalfOpenPeerIsNoticedInAboutAnElectionTimeout) {
   }
 }
 
+// As a process that was stopped: it finds everybody silent, because it did not listen.
+TEST(Hostile, StandingStillIsNotTakenForTheSilenceOfOthers) {
+  static constexpr milliseconds kTimeout{300};
+  Node a(1, [](Options& options) { options.election_timeout = kTimeout; });
+  Node b(2, [](Options& options) { options.election_timeout = milliseconds(20'000); });
+  a.got().hook = [] { std::this_thread::sleep_for(3 * kTimeout); };
+  a.know({b.as_peer()});
+  b.know({a.as_peer()});
+  const auto round_trips = [&] {
+    const std::string name = R"(etcd_network_peer_round_trip_time_seconds_count{To="2"} )";
+    const std::string all = a.metrics();
+    const size_t at = all.find(name);
+    return at == std::string::npos ? 0 : std::stoi(all.substr(at + name.size()));
+  };
+  ASSERT_TRUE(a.deliver(2, Lane::kControl, "x"));
+  for (int i = 0; i < 3; ++i) {
+    const int before = round_trips();
+    ASSERT_TRUE(eventually([&] { return round_trips() > before; }));
+    ASSERT_TRUE(b.deliver(1, Lane::kAppend, "stand still"));
+    ASSERT_TRUE(eventually([&] { return a.got().count(2, Lane::kAppend) == static_cast<size_t>(i + 1); }));
+  }
+  const int before = round_trips();
+  ASSERT_TRUE(eventually([&] { return round_trips() > before; }));
+  EXPECT_EQ(a.got().unreachable(2), 0);
+}
+
 // The control connection lives on; the dead one is found by its own pings.
 TEST(Hostile, HalfOpenLaneIsNoticedToo) {
   Node a(1, [](Options& options) { options.election_timeout = milliseconds(200); });

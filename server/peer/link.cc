@@ -130,7 +130,7 @@ void Link::dialed(Result<Dialed> result) {
 void Link::connected(Dialed dialed) {
   state_ = State::kUp;
   up_since_ = SteadyClock::now();
-  wire_ = std::make_shared<Wire>(core_, std::move(dialed.socket), lane_, static_cast<Wire::Owner&>(*this));
+  wire_ = std::make_shared<Wire>(core_.timing, std::move(dialed.socket), lane_, static_cast<Wire::Owner&>(*this));
   wire_->start();
   {
     MutexLock lock(mutex_);

@@ -87,8 +87,7 @@ TEST(Network, ReachesAPeerThatRestarts) {
   Node a(1);
   Node b(2);
   introduce(a, b);
-  ASSERT_TRUE(a.deliver(2, Lane::kAppend, "one"));
-  ASSERT_TRUE(a.deliver(2, Lane::kControl, "one"));
+  for (const Lane lane : kAllLanes) ASSERT_TRUE(a.deliver(2, lane, "one"));
   const std::string active = R"(etcd_network_active_peers{Local="1",Remote="2"} )";
   EXPECT_TRUE(eventually([&] { return a.has_metric(active + "1"); }));
   b.stop();

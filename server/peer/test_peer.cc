@@ -46,8 +46,11 @@ bool eventually(const std::function<bool()>& done) {
 // --- Recorder
 
 void Recorder::on_frame(uint64_t from, Lane lane, Bytes frame) {
-  MutexLock lock(mutex_);
-  got_.push_back({from, lane, std::move(frame)});
+  {
+    MutexLock lock(mutex_);
+    got_.push_back({from, lane, std::move(frame)});
+  }
+  if (hook) hook();
 }
 void Recorder::on_unreachable(uint64_t peer) {
   MutexLock lock(mutex_);

@@ -39,6 +39,9 @@ class Recorder final : public Network::Receiver {
   void on_removed() override;
   Bytes describe_cluster() override { return "who we are"; }
 
+  // Runs on the network's thread at each frame, after it was noted. Before frames come.
+  std::function<void()> hook;
+
   std::vector<Bytes> frames(uint64_t from, Lane lane);
   size_t count(uint64_t from, Lane lane);
   int unreachable(uint64_t peer);

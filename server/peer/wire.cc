@@ -22,12 +22,11 @@ uint64_t token_of(TimePoint now) { return static_cast<uint64_t>(now.time_since_e
 
 }  // namespace
 
-Wire::Wire(Core& core, Tcp::socket socket, Network::Lane lane, Owner& owner)
-    : core_(core),
-      socket_(std::move(socket)),
+Wire::Wire(const Timing& timing, Tcp::socket socket, Network::Lane lane, Owner& owner)
+    : socket_(std::move(socket)),
       lane_(lane),
-      ping_period_(is_control(lane) ? core.timing.control_ping : core.timing.bulk_ping),
-      dead_after_(is_control(lane) ? core.timing.control_dead : core.timing.bulk_dead),
+      ping_period_(is_control(lane) ? timing.control_ping : timing.bulk_ping),
+      dead_after_(is_control(lane) ? timing.control_dead : timing.bulk_dead),
       owner_(&owner),
       parser_(lane, 0),
       last_ping_(SteadyClock::now()),

@@ -26,7 +26,7 @@ class Wire : public std::enable_shared_from_this<Wire>, private FrameParser::Sin
     virtual void on_broken(const std::string& why, bool silent) = 0;
   };
 
-  Wire(Core& core, Tcp::socket socket, Network::Lane lane, Owner& owner);
+  Wire(const Timing& timing, Tcp::socket socket, Network::Lane lane, Owner& owner);
   void start();
   void write();
   void tick(TimePoint now);
@@ -53,7 +53,6 @@ class Wire : public std::enable_shared_from_this<Wire>, private FrameParser::Sin
   void on_ping(uint64_t) override {}
   void on_pong(uint64_t token) override;
 
-  Core& core_;
   Tcp::socket socket_;
   const Network::Lane lane_;
   const Milliseconds ping_period_;
