@@ -2,12 +2,14 @@
 // stop, 1 wrong flags, a start that failed, or a disk that failed while running.
 #include <malloc.h>
 
-#include <atomic>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/world.h"
 #include "config/initial_cluster.h"
 #include "config/parse.h"
@@ -55,6 +57,8 @@ http::ServerOptions server_options(const config::Options& from, http::BatchHooks
   http::ServerOptions to;
   to.io_threads = from.io_threads;
   to.limits.request_bytes_max = from.max_request_bytes;
+  // Some of the largest requests at a time, whatever their size.
+  to.limits.requests_bytes_max = std::max(to.limits.requests_bytes_max, 4 * to.limits.body_bytes_max());
   to.hooks = std::move(hooks);
   return to;
 }
@@ -78,10 +82,40 @@ int failed(const Error& error) {
   return 1;
 }
 
-// The signal that asked to stop.
-int serve(member::Member& member, http::Server& clients, http::Server& peers) {
+// What the member says when it cannot go on; the signal only wakes main.
+class MemberFailure {
+ public:
+  void tell(const Error& error) {
+    {
+      MutexLock lock(mutex_);
+      if (!error_) error_ = error;
+    }
+    kill(getpid(), SIGTERM);
+  }
+  std::optional<Error> error() const {
+    MutexLock lock(mutex_);
+    return error_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::optional<Error> error_ GUARDED_BY(mutex_);
+};
+
+void log_end(int signal, const MemberFailure& failure) {
+  if (const auto error = failure.error()) {
+    log_error("stopping because the member cannot go on", {{"error", error->message}});
+  } else {
+    log_info("stopping", {{"signal", signal}});
+  }
+}
+
+// Until a signal asks to stop, or the member has to.
+void serve(member::Member& member, rpc::LargeReads& large, http::Server& clients, http::Server& peers,
+           const MemberFailure& failure) {
   const sigset_t signals = stop_signals();
   member.start();
+  large.start();
   int signal = -1;
   Clock& clock = real_world().clock;
   const auto begin = clock.monotonic();
@@ -105,11 +139,11 @@ int serve(member::Member& member, http::Server& clients, http::Server& peers) {
       signal = sigwaitinfo(&signals, nullptr);
     } while (signal < 0);
   }
-  log_info("stopping", {{"signal", signal}});
+  log_end(signal, failure);
   clients.stop(kStopPatience);
   peers.stop(std::chrono::milliseconds(0));
+  large.stop();
   member.stop();
-  return signal;
 }
 
 // The ports are bound before the data folder is touched: one that is taken is the most common mistake.
@@ -123,18 +157,17 @@ int run(const config::Options& options) {
   if (auto bound = peers.listen(texts(options.listen_peer_urls)); !bound) return failed(bound.error());
 
   metrics::Registry metrics;
-  std::atomic<bool> disk_failed{false};
-  const auto on_failure = [&disk_failed](const Error&) {
-    disk_failed = true;
-    kill(getpid(), SIGTERM);  // main waits for that
-  };
-  auto member = member::Member::open(real_world(), member_options(options), metrics, on_failure);
+  MemberFailure failure;
+  auto member = member::Member::open(real_world(), member_options(options), metrics,
+                                     [&failure](const Error& error) { failure.tell(error); });
   if (!member) return failed(member.error());
   readers.serve(**member);
 
   const rpc::MemberHeader header(**member);
   rpc::Counters counters(metrics);
-  rpc::Context context{**member, header, readers, counters, {options.max_request_bytes, options.max_txn_ops}};
+  rpc::LargeReads large({.reader = [&member] { return (*member)->reader(); },
+                         .damaged = [&member](const Error& error) { (*member)->damaged(error); }});
+  rpc::Context context{**member, header, readers, counters, {options.max_request_bytes, options.max_txn_ops}, &large};
   rpc::add_kv(client_routes, context);
   rpc::add_watch(client_routes, (*member)->watches(), header);
   rpc::add_lease(client_routes, context);
@@ -147,8 +180,8 @@ int run(const config::Options& options) {
   rpc::add_info(client_routes, context, metrics);
   rpc::add_version(peer_routes);
   rpc::add_peer_info(peer_routes, context);
-  serve(**member, clients, peers);
-  return disk_failed ? 1 : 0;
+  serve(**member, large, clients, peers, failure);
+  return failure.error() ? 1 : 0;
 }
 
 // What the flags alone do not tell.

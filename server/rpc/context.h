@@ -9,6 +9,7 @@
 #include "member/member.h"
 #include "metrics/registry.h"
 #include "rpc/header.h"
+#include "rpc/large_reads.h"
 
 namespace rpc {
 
@@ -79,6 +80,7 @@ struct Context {
   Readers& readers;
   Counters& counters;
   Limits limits;
+  LargeReads* large = nullptr;  // null: every answer is made where the call is handled
 };
 
 // One function a service, each in the file of its name.
@@ -93,6 +95,22 @@ void add_info(http::Router& router, Context& context, metrics::Registry& registr
 void add_version(http::Router& router);                                              // /version
 void add_peer_info(http::Router& router, Context& context);                          // /members
 
+// A response that is there already, and too large to be encoded on an io thread.
+class LargeResponse final : public LargeRead {
+ public:
+  explicit LargeResponse(apply::Message response) : response_(std::move(response)) {}
+  Result<bool> next(mvcc::Reader&, http::PartsEncoder& to) override {
+    to.add(*response_);
+    response_.reset();
+    return true;
+  }
+  void restart() override {}
+
+ private:
+  apply::Message response_;
+};
+inline constexpr size_t kLargeResponseBytes = 256 * 1024;
+
 // Proposes what the call asks for and answers the call with what apply made of it.
 template <class Response>
 void propose(Context& context, conclavepb::Entry command, http::Reply reply) {
@@ -102,6 +120,9 @@ void propose(Context& context, conclavepb::Entry command, http::Reply reply) {
     if (!done) return shared->send(::fail(std::move(done.error())));
     auto* response = static_cast<Response*>(done->get());
     context.header.fill(response->mutable_header());
+    if (context.large != nullptr && response->ByteSizeLong() > kLargeResponseBytes) {
+      return context.large->submit(std::make_unique<LargeResponse>(std::move(*done)), std::move(*shared));
+    }
     shared->send(std::unique_ptr<const google::protobuf::Message>(std::move(*done)));
   });
 }
