@@ -158,6 +158,7 @@ class Chaos {
     const uint64_t leader = cluster_.leader();
     if (leader == kNobody || cluster_.node(leader).transfer_target() != kNobody) return false;
     const Membership& membership = cluster_.node(leader).membership();
+    if (!membership.is_voter(leader)) return false;  // about to step down
     for (const auto& [id, member] : cluster_.members) {
       if (membership.contains(id) && member.stored != cluster_.node(leader).last_index()) return false;
     }

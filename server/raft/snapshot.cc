@@ -17,9 +17,10 @@ Status Node::offer_snapshot(uint64_t to, uint64_t index, uint64_t term) {
     return fail(Code::kOutOfRange, "raft: what follows a snapshot at index " + std::to_string(index) +
                                        " is not in memory, which begins after " + std::to_string(log_.base_index()));
   }
-  if (index > applied_ || !log_.matches(index, term)) {
-    return fail(Code::kInvalidArgument, "raft: no state at index " + std::to_string(index) + " and term " +
-                                            std::to_string(term) + " was applied here");
+  // The store may be ahead of the applied index that this core was told of.
+  if (index > commit_ || !log_.matches(index, term)) {
+    return fail(Code::kInvalidArgument, "raft: nothing was committed here at index " + std::to_string(index) +
+                                            " and term " + std::to_string(term));
   }
   Progress& progress = found->second;
   progress.snapshot_index = index;
