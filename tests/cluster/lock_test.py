@@ -24,7 +24,7 @@ def contend(server_program, worker_program, count):
         holds, holders = [], {}
         for index, process in enumerate(workers):
             out, _ = process.communicate(timeout=600)
-            assert process.returncode == 0, f"worker {index} ended with {process.returncode}"
+            assert process.returncode == 0, f"worker {index} ended with {process.returncode}{server.fate()}"
             mine = [tuple(map(int, line.split())) for line in out.splitlines()]
             assert len(mine) == count, f"worker {index}: {len(mine)} holds"
             holds += mine

@@ -67,6 +67,11 @@ class Server:
             self.process.wait()
         return self.process.returncode if self.process else None
 
+    def fate(self):
+        """For messages of failed assertions: what became of it, if it is gone."""
+        code = self.process.poll()
+        return "" if code is None else f"; the server ended with {code}:\n{self.log()[-2000:]}"
+
     def log(self):
         with open(self.log_path, errors="replace") as f:
             return f.read()
