@@ -31,6 +31,7 @@ Time ApplyStage::step() {
     parts_.checkpoint_needed();
     return kWhenWoken;
   }
+  if (slices_again_.exchange(false)) more_slices_ = true;
   if (!waiting_.empty()) {
     if (const Time retry = apply_batch(); retry != kNow) return retry;
   }

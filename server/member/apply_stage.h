@@ -53,6 +53,11 @@ class ApplyStage final : public Stage {
   explicit ApplyStage(Parts parts);
 
   void push(std::vector<LogEntry> committed);  // any thread; in order
+  // What kept slices of compaction from being done is over (Applier::hold_compaction). Any thread.
+  void go_on_with_slices() {
+    slices_again_.store(true);
+    wake();
+  }
   Time step() override;
   const char* name() const override { return "apply"; }
   bool is_urgent() const override { return true; }
@@ -69,6 +74,7 @@ class ApplyStage final : public Stage {
   std::deque<LogEntry> waiting_;
   std::vector<LogEntry> batch_;
   bool more_slices_ = true;  // a compaction may be left from before the start
+  std::atomic<bool> slices_again_{false};
   bool full_told_ = false;
 };
 

@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "base/check.h"
-#include "base/crc32c.h"
 #include "base/log.h"
+#include "member/generation.h"
 
 namespace member {
 namespace {
 
-constexpr const char* kFirstGeneration = "0-0";
+constexpr Generation kFirstGeneration;
 
 // The first eight bytes of the SHA-1, big end first: etcd's way to make an id.
 uint64_t id_of(const std::string& text) {
@@ -29,59 +28,6 @@ std::string wal_folder(const Options& options) {
   return options.wal_dir.empty() ? options.data_dir + "/wal" : options.wal_dir;
 }
 
-// A folder that is there after a power cut, too: each name that is new is synced in the folder above it.
-Status create_folder(Disk& disk, const std::string& path) {
-  std::vector<std::string> above;
-  for (std::string made = path; !made.empty();) {
-    TRY_ASSIGN(const bool there, disk.exists(made));
-    if (there) break;
-    const size_t slash = made.rfind('/');
-    const std::string parent = slash == std::string::npos ? "." : slash == 0 ? "/" : made.substr(0, slash);
-    above.push_back(parent);
-    made = parent;
-  }
-  TRY(disk.create_directory(path));
-  for (const std::string& parent : above) TRY(disk.sync_directory(parent));
-  return {};
-}
-
-std::string current_line(const std::string& generation) {
-  std::array<char, 16> crc{};
-  std::snprintf(crc.data(), crc.size(), "%08x", crc32c(as_bytes(generation)));
-  return generation + " " + crc.data() + "\n";
-}
-
-Status write_current(Disk& disk, const std::string& data_dir, const std::string& generation) {
-  const std::string path = data_dir + "/CURRENT";
-  const std::string fresh = path + ".new";
-  TRY_ASSIGN(auto file, disk.open(fresh, OpenMode::kCreate));
-  TRY(file->truncate(0));
-  TRY(file->write(0, as_bytes(current_line(generation))));
-  TRY(file->sync());
-  file.reset();
-  TRY(disk.rename(fresh, path));
-  return disk.sync_directory(data_dir);
-}
-
-Result<std::optional<std::string>> read_current(Disk& disk, const std::string& data_dir) {
-  const std::string path = data_dir + "/CURRENT";
-  TRY_ASSIGN(const bool there, disk.exists(path));
-  if (!there) return std::optional<std::string>{};
-  TRY_ASSIGN(auto file, disk.open(path, OpenMode::kRead));
-  std::string text(256, '\0');
-  TRY_ASSIGN(const size_t size, file->read(0, std::as_writable_bytes(std::span(text))));
-  text.resize(size);
-  const std::string generation = text.substr(0, text.find(' '));
-  if (text != current_line(generation)) {
-    return ::fail(Code::kDataLoss,
-                  path + ": damaged: it does not match its own checksum. If there is exactly one folder in " +
-                      data_dir +
-                      "/store, write its name here again (the message of a start with CURRENT removed helps); "
-                      "otherwise restore a backup");
-  }
-  return std::optional(generation);
-}
-
 Status only_generation_hint(Disk& disk, const std::string& data_dir) {
   std::string names;
   if (auto listed = disk.list(data_dir + "/store")) {
@@ -93,30 +39,22 @@ Status only_generation_hint(Disk& disk, const std::string& data_dir) {
       data_dir + "/CURRENT: missing, but there is a Raft log. Restore the file; its one line would be one of:" + names);
 }
 
-std::string store_folder(const Options& options, const std::string& generation) {
-  return options.data_dir + "/store/" + generation;
-}
-
-store::Options store_options(const Options& options, const std::string& generation) {
-  return {.directory = store_folder(options, generation),
-          .cache_bytes = options.cache_bytes / 3,
-          .wal_bytes_max = options.store_wal_bytes_max};
-}
-
 // A folder that was never a member's: whatever a crash left of its making is made again.
 Status make_store(World& world, const Options& options, DataFolder& folder) {
   TRY(create_folder(world.disk, options.data_dir + "/store"));
   const std::string path = store_folder(options, kFirstGeneration);
   TRY_ASSIGN(const bool there, world.disk.exists(path));
+  TRY_ASSIGN(const auto current, read_current(world.disk, options.data_dir));
+  const auto log_is_elsewhere = [&] {
+    return ::fail(Code::kFailedPrecondition,
+                  wal_folder(options) + ": there is no Raft log here, but the store in " + options.data_dir +
+                      " has applied entries of one. Give the right --wal-dir, or restore the log from a backup");
+  };
+  if (current && *current != kFirstGeneration) return log_is_elsewhere();  // a snapshot was installed
   if (there) {
-    TRY_ASSIGN(const bool was_finished, world.disk.exists(options.data_dir + "/CURRENT"));
     auto left = store::Store::open(world.disk, store_options(options, kFirstGeneration), std::nullopt);
-    if (!left && was_finished) return ::fail(left.error());  // else: torn while it was being made, never in use
-    if (left && (*left)->meta().applied_index > 0) {
-      return ::fail(Code::kFailedPrecondition,
-                    wal_folder(options) + ": there is no Raft log here, but the store in " + options.data_dir +
-                        " has applied entries of one. Give the right --wal-dir, or restore the log from a backup");
-    }
+    if (!left && current) return ::fail(left.error());  // else: torn while it was being made, never in use
+    if (left && (*left)->meta().applied_index > 0) return log_is_elsewhere();
     left = ::fail(Code::kUnknown, "closed");
     TRY(world.disk.remove_directory(path));
   }
@@ -181,12 +119,19 @@ Result<DataFolder> open_data_folder(World& world, const Options& options) {
   for (const std::string& note : folder.contents.notes) log_warn(note);
   TRY_ASSIGN(const auto generation, read_current(world.disk, options.data_dir));
   if (!generation) TRY(only_generation_hint(world.disk, options.data_dir));
+  const bool is_fresh = log_lacks_generation(folder.contents, *generation);
   std::optional<store::Mark> mark;
-  if (const auto& logged = folder.contents.mark) {
+  if (const auto& logged = folder.contents.mark; logged && !is_fresh) {
     mark = store::Mark{logged->applied, logged->salt1, logged->salt2, logged->frames, logged->done};
   }
   TRY_ASSIGN(folder.store, store::Store::open(world.disk, store_options(options, *generation), mark));
+  if (is_fresh) {
+    // Its name may be known to the system's cache only; once the log is emptied there is no way back.
+    TRY(world.disk.sync_directory(options.data_dir));
+    TRY(log_generation(*folder.wal, folder.contents, *generation, folder.store->meta(), options.data_dir));
+  }
   TRY(check_together(options, folder));
+  TRY(remove_leftovers(world.disk, options, *generation));
   return folder;
 }
 
