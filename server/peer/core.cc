@@ -24,13 +24,15 @@ bool LogLimit::due(const std::string& key, TimePoint now) {
   return true;
 }
 
-Timing::Timing(Milliseconds election_timeout)
-    : tick(std::clamp(election_timeout / 8, Milliseconds(5), Milliseconds(250))),
-      dial(std::clamp(election_timeout, Milliseconds(500), Milliseconds(5000))),
-      control_ping(std::max(election_timeout / 4, Milliseconds(1))),
-      control_dead(election_timeout),
-      bulk_ping(election_timeout),
-      bulk_dead(3 * election_timeout) {}
+Timing::Timing(Milliseconds election_timeout) {
+  const Milliseconds base = std::max(election_timeout, kElectionTimeoutMin);
+  tick = std::clamp(base / 8, Milliseconds(5), Milliseconds(250));
+  dial = std::clamp(base, Milliseconds(500), Milliseconds(5000));
+  control_ping = base / 4;
+  control_dead = base;
+  bulk_ping = base;
+  bulk_dead = 3 * base;
+}
 
 Core::Core(Options the_options, metrics::Registry& metrics)
     : options(std::move(the_options)),

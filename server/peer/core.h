@@ -42,7 +42,7 @@ class LogLimit {
   std::map<std::string, TimePoint> last_;
 };
 
-// All follow from the election timeout.
+// All follow from the election timeout, which counts as kElectionTimeoutMin at least.
 struct Timing {
   explicit Timing(Milliseconds election_timeout);
   Milliseconds tick;          // how often deadlines are looked at

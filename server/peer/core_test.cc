@@ -36,11 +36,12 @@ TEST(Roster, RemovedGoesBeforePeer) {
 }
 
 TEST(Timing, NoticesADeadPeerWithinAboutAnElectionTimeout) {
-  for (const Milliseconds election : {Milliseconds(50), Milliseconds(1000), Milliseconds(10'000)}) {
+  for (const Milliseconds election : {kElectionTimeoutMin, Milliseconds(1000), Milliseconds(10'000)}) {
     const Timing timing(election);
     EXPECT_LE(timing.control_dead + timing.tick, election + election / 2);
     EXPECT_LT(timing.control_ping + timing.tick, timing.control_dead) << "a ping and its pong fit in";
   }
+  EXPECT_EQ(Timing(Milliseconds(10)).control_dead, kElectionTimeoutMin);
 }
 
 }  // namespace

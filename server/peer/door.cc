@@ -1,6 +1,7 @@
 #include "peer/door.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -32,7 +33,12 @@ void Door::accept(Acceptor& acceptor) {
     const int number = ::accept4(acceptor.socket.native_handle(), reinterpret_cast<sockaddr*>(&address), &size,
                                  SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (number >= 0) {
-      Tcp::socket socket(core_.io, address.ss_family == AF_INET6 ? Tcp::v6() : Tcp::v4(), number);
+      Tcp::socket socket(core_.io);
+      boost::system::error_code error;
+      if (socket.assign(address.ss_family == AF_INET6 ? Tcp::v6() : Tcp::v4(), number, error)) {
+        ::close(number);
+        continue;
+      }
       if (unknown_.size() >= kUnknownConnectionsMax) std::shared_ptr<Inbound>(unknown_.front())->close();
       unknown_.push_back(std::make_shared<Inbound>(core_, *this, std::move(socket)));
       unknown_.back()->start();

@@ -30,6 +30,8 @@ inline constexpr Milliseconds kBackOffMax{1'000};
 inline constexpr Milliseconds kBackOffForgotten{1'000};  // a connection that lived so long starts the back-off anew
 inline constexpr Milliseconds kGoodbyeTimeout{1'000};    // for it to read why it is refused
 inline constexpr Milliseconds kResolveTimeout{5'000};
+// Shorter ones do not make peers be given up sooner: busy machines stand still for that long.
+inline constexpr Milliseconds kElectionTimeoutMin{200};
 inline constexpr Milliseconds kSilenceMax{60'000};    // an incoming connection without even a ping is closed
 inline constexpr Milliseconds kLogPeriod{30'000};     // between two messages about the same thing
 inline constexpr Milliseconds kUnknownNormal{5'000};  // "unknown sender" for so long is normal at a start

@@ -87,10 +87,10 @@ class TcpNetwork final : public Network {
     core_.roster.set(std::move(ids), {removed.begin(), removed.end()});
     // Posted under the lock, so that two calls take effect in one order everywhere.
     asio::post(core_.io, [this, gone = std::move(gone), here = std::move(here)] {
-      if (closed_) return;
       for (const Lanes& lanes : gone) {
-        for (const auto& link : lanes) link->close();
+        for (const auto& link : lanes) link->close();  // also when close_all() has been: they were not in its list
       }
+      if (closed_) return;
       for (const auto& [lanes, urls] : here) {
         for (const auto& link : lanes) link->set_urls(urls);
       }

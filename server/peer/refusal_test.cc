@@ -72,8 +72,10 @@ TEST(Refusal, RemovedMemberHearsItOnce) {
   a.know({b.as_peer(), c.as_peer()});
   b.know({a.as_peer(), c.as_peer()});
   c.know({a.as_peer(), b.as_peer()});
-  ASSERT_TRUE(c.deliver(1, Lane::kControl, "x"));
-  ASSERT_TRUE(c.deliver(2, Lane::kControl, "x"));
+  for (const Lane lane : kAllLanes) {
+    ASSERT_TRUE(c.deliver(1, lane, "x"));
+    ASSERT_TRUE(c.deliver(2, lane, "x"));
+  }
   a.know({b.as_peer()}, {3});
   b.know({a.as_peer()}, {3});
   EXPECT_TRUE(eventually([&] { return c.got().removed() > 0; }));
