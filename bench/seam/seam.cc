@@ -80,10 +80,10 @@ std::unique_ptr<member::Member> open_member(const std::string& folder, metrics::
   options.peer_urls = {"http://127.0.0.1:2380"};
   options.client_urls = {"http://127.0.0.1:2379"};
   options.quota_bytes = 16LL << 30;
-  auto member = member::Member::open(real_world(), options, metrics, [](const Error& error) {
-    std::fprintf(stderr, "the member stopped: %s\n", error.message.c_str());
-    std::exit(1);
-  });
+  auto member = member::Member::open(real_world(), options, metrics, {.on_failure = [](const Error& error) {
+                                       std::fprintf(stderr, "the member stopped: %s\n", error.message.c_str());
+                                       std::exit(1);
+                                     }});
   if (!member) {
     std::fprintf(stderr, "%s\n", member.error().message.c_str());
     std::exit(1);

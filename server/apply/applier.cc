@@ -53,12 +53,37 @@ struct Applier::State {
 Applier::Applier(Parts parts) : state_(std::make_unique<State>(parts)) {}
 Applier::~Applier() = default;
 
-Status Applier::bootstrap(const std::vector<Member>& members) {
-  State& state = *state_;
-  store::Meta meta = state.parts.store.meta();
+Status Applier::bootstrap(const std::vector<Member>& members, uint64_t index, uint64_t term) {
+  store::Meta meta = state_->parts.store.meta();
   if (!meta.membership.empty()) return fail(Code::kFailedPrecondition, "the store has members already");
+  meta.applied_index = index;
+  meta.applied_term = term;
   Members all;
   for (const Member& member : members) TRY(all.add(member));
+  return set_members(std::move(all), std::move(meta));
+}
+
+Status Applier::leave_alone(uint64_t id) {
+  Members all;
+  {
+    MutexLock lock(state_->mutex);
+    all = state_->members;
+  }
+  conclavepb::MembershipChange change;
+  change.set_kind(conclavepb::MembershipChange::PROMOTE);
+  change.set_id(id);
+  if (Status promoted = all.change(change); !promoted && promoted.error().code == Code::kNotFound) return promoted;
+  change.set_kind(conclavepb::MembershipChange::REMOVE);
+  for (const Member& member : all.list()) {
+    if (member.id == id) continue;
+    change.set_id(member.id);
+    TRY(all.change(change));
+  }
+  return set_members(std::move(all), state_->parts.store.meta());
+}
+
+Status Applier::set_members(Members all, store::Meta meta) {
+  State& state = *state_;
   meta.membership = all.serialize();
   TRY_ASSIGN(auto txn, state.parts.store.begin());
   TRY(txn->set_meta(meta));
@@ -207,6 +232,11 @@ Result<bool> Applier::State::vacuum() {
   vacuuming = free > (vacuuming ? wanted / 2 : wanted);
   if (vacuuming) TRY(parts.store.vacuum(kVacuumPagesPerSlice));
   return vacuuming;
+}
+
+std::vector<uint64_t> Applier::removed_members() const {
+  MutexLock lock(state_->mutex);
+  return state_->members.removed();
 }
 
 std::vector<Member> Applier::members() const {

@@ -61,8 +61,11 @@ class Applier {
   explicit Applier(Parts parts);
   ~Applier();
 
-  // The members of a brand-new cluster (index 0); later they come from the store. kFailedPrecondition: it has members.
-  Status bootstrap(const std::vector<Member>& members);
+  // The members of a brand-new cluster, as of this entry; later they come from the store. kFailedPrecondition: it has
+  // members.
+  Status bootstrap(const std::vector<Member>& members, uint64_t index = 0, uint64_t term = 0);
+  // All other members are removed, whatever the cluster decided (--force-new-cluster). Before anything is applied.
+  Status leave_alone(uint64_t id);
 
   // Entries in index order, the first one at meta.applied_index + 1. All or nothing: kResourceExhausted (disk full):
   // nothing is applied, may be called again with the same entries; any other error: the member must stop.
@@ -84,10 +87,12 @@ class Applier {
 
   // Any thread (copies).
   std::vector<Member> members() const;
+  std::vector<uint64_t> removed_members() const;  // by id
   std::vector<etcdserverpb::AlarmMember> alarms() const;  // sorted by member, then kind
 
  private:
   struct State;
+  Status set_members(Members members, store::Meta meta);
   std::unique_ptr<State> state_;
 };
 

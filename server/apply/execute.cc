@@ -160,6 +160,7 @@ Result<Executed> execute_membership(Batch& batch, const LogEntry& log) {
   if (!parse(*log.data, &change)) return ::fail(cannot_read(log));
   Executed executed;
   executed.request_id = change.request_id();
+  executed.proposer = change.proposer();
   if (Status done = batch.members.change(change); !done) executed.reply = refuse(done.error());
   return executed;
 }

@@ -7,7 +7,7 @@ namespace apply {
 using conclavepb::MembershipChange;
 
 Result<Members> Members::parse(const Bytes& stored) {
-  etcdserverpb::MemberListResponse list;
+  conclavepb::StoredMembers list;
   if (!list.ParseFromString(stored)) return fail(Code::kDataLoss, "the stored members cannot be read");
   Members members;
   for (const auto& from : list.members()) {
@@ -17,11 +17,12 @@ Result<Members> Members::parse(const Bytes& stored) {
                                    .client_urls = {from.clienturls().begin(), from.clienturls().end()},
                                    .is_learner = from.islearner()};
   }
+  members.removed_.insert(list.removed().begin(), list.removed().end());
   return members;
 }
 
 Bytes Members::serialize() const {
-  etcdserverpb::MemberListResponse list;
+  conclavepb::StoredMembers list;
   for (const auto& [id, member] : members_) {
     auto& to = *list.add_members();
     to.set_id(id);
@@ -30,10 +31,12 @@ Bytes Members::serialize() const {
     for (const std::string& url : member.client_urls) to.add_clienturls(url);
     to.set_islearner(member.is_learner);
   }
+  for (const uint64_t id : removed_) list.add_removed(id);
   return list.SerializeAsString();
 }
 
 Status Members::add(Member member) {
+  if (removed_.contains(member.id)) return fail(Code::kFailedPrecondition, kErrorMemberRemoved);
   if (members_.contains(member.id)) return fail(Code::kFailedPrecondition, kErrorMemberExists);
   TRY(check_peer_urls(member.id, member.peer_urls));
   members_.emplace(member.id, std::move(member));
@@ -81,6 +84,7 @@ Status Members::remove(uint64_t id) {
                                   [id](const auto& entry) { return entry.first != id && !entry.second.is_learner; });
   if (!others) return fail(Code::kFailedPrecondition, kErrorLastMember);
   members_.erase(id);
+  removed_.insert(id);
   return {};
 }
 
@@ -95,6 +99,8 @@ Status Members::check_peer_urls(uint64_t id, const std::vector<std::string>& url
   }
   return {};
 }
+
+std::vector<uint64_t> Members::removed() const { return {removed_.begin(), removed_.end()}; }
 
 std::vector<Member> Members::list() const {
   std::vector<Member> all;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace apply {
 inline constexpr const char* kErrorMemberExists = "etcdserver: member ID already exist";
 inline constexpr const char* kErrorPeerUrlExists = "etcdserver: Peer URLs already exists";
 inline constexpr const char* kErrorMemberNotFound = "etcdserver: member not found";
+inline constexpr const char* kErrorMemberRemoved = "etcdserver: member was removed and its id cannot be used again";
 inline constexpr const char* kErrorMemberNotLearner = "etcdserver: can only promote a learner member";
 inline constexpr const char* kErrorLastMember = "etcdserver: the last voting member cannot be removed";
 
@@ -32,7 +34,7 @@ class Members {
  public:
   // Of Members::serialize(); empty: none. kDataLoss: these are no members.
   static Result<Members> parse(const Bytes& stored);
-  Bytes serialize() const;  // a MemberListResponse without header
+  Bytes serialize() const;  // a conclavepb.StoredMembers
 
   Status add(Member member);  // kFailedPrecondition: the id or a peer URL is taken
   // kNotFound: no such member.
@@ -40,7 +42,8 @@ class Members {
   // The errors of etcd's membership package; what is refused changes nothing.
   Status change(const conclavepb::MembershipChange& change);
 
-  std::vector<Member> list() const;  // by id
+  std::vector<Member> list() const;       // by id
+  std::vector<uint64_t> removed() const;  // by id
   bool empty() const { return members_.empty(); }
   friend bool operator==(const Members&, const Members&) = default;
 
@@ -48,6 +51,7 @@ class Members {
   Status remove(uint64_t id);
   Status check_peer_urls(uint64_t id, const std::vector<std::string>& urls) const;
   std::map<uint64_t, Member> members_;
+  std::set<uint64_t> removed_;
 };
 
 }  // namespace apply

@@ -51,6 +51,9 @@ TEST(Members, Changes) {
   EXPECT_TRUE(members.change(change(MembershipChange::UPDATE, 2, "http://c")));
   EXPECT_TRUE(members.change(change(MembershipChange::REMOVE, 1)));
   EXPECT_EQ(members.change(change(MembershipChange::REMOVE, 1)).error().code, Code::kNotFound);
+  EXPECT_EQ(members.removed(), std::vector<uint64_t>{1});
+  EXPECT_EQ(members.change(change(MembershipChange::ADD, 1, "http://d")).error().message, kErrorMemberRemoved);
+  EXPECT_EQ(Members::parse(members.serialize()).value().removed(), std::vector<uint64_t>{1});
   EXPECT_EQ(members.change(change(MembershipChange::REMOVE, 2)).error().message, kErrorLastMember);
   EXPECT_EQ(members.change(change(static_cast<MembershipChange::Kind>(9), 2)).error().code, Code::kInvalidArgument);
   const Member expected{.id = 2, .name = {}, .peer_urls = {"http://c"}, .client_urls = {}};

@@ -185,22 +185,4 @@ Status check_first_start(const Options& options, const Resolve& resolve, std::ve
   return {};
 }
 
-Status unsupported_yet(const Options& options) {
-  if (options.existing) {
-    return refuse(
-        "--initial-cluster-state: \"existing\" is not supported yet: clusters of several members come with a later "
-        "release; leave it out (it is not needed to start again on existing data)");
-  }
-  if (options.force_new_cluster) {
-    return refuse("--force-new-cluster: \"true\" is not supported yet: there is one member already; leave it out");
-  }
-  for (const InitialMember& member : options.initial_cluster) {
-    if (member.name == options.name) continue;
-    return refuse("--initial-cluster: more than one member (also \"" + member.name +
-                  "\") is not supported yet: clusters of several members come with a later release; name this member "
-                  "alone");
-  }
-  return {};
-}
-
 }  // namespace config

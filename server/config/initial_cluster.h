@@ -30,7 +30,4 @@ std::vector<std::string> addresses_of(
 // members may start before their names do. To join: there are others.
 Status check_first_start(const Options& options, const Resolve& resolve, std::vector<std::string>& warnings);
 
-// What this version takes from the flags but cannot do yet. Goes away with clusters of several members.
-Status unsupported_yet(const Options& options);
-
 }  // namespace config

@@ -168,13 +168,4 @@ TEST(AddressesOf, KnowsThisMachine) {
   EXPECT_THAT(config::addresses_of("::1"), ElementsAre("::1"));
 }
 
-TEST(UnsupportedYet, IsMoreThanOneMember) {
-  EXPECT_TRUE(unsupported_yet(options({})));
-  EXPECT_THAT(unsupported_yet(options({"--name=a", kThree})).error().message,
-              HasSubstr("--initial-cluster: more than one member (also \"b\")"));
-  EXPECT_THAT(unsupported_yet(options({"--initial-cluster-state=existing"})).error().message,
-              HasSubstr("--initial-cluster-state"));
-  EXPECT_THAT(unsupported_yet(options({"--force-new-cluster"})).error().message, HasSubstr("--force-new-cluster"));
-}
-
 }  // namespace

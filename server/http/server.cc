@@ -113,6 +113,14 @@ class Server::Impl {
     for (const auto& thread : threads_) thread->start();
   }
 
+  void adopt(int socket) {
+    // Closed with the call, if that never runs.
+    auto owner = std::make_shared<asio::posix::stream_descriptor>(threads_[0]->context(), socket);
+    asio::post(threads_[0]->context(), [this, owner] {
+      if (shared_.accepting.load()) take(owner->release(), true);
+    });
+  }
+
   void stop(std::chrono::milliseconds patience) {
     if (stopped_) return;
     stopped_ = true;
@@ -185,6 +193,7 @@ Server::~Server() { impl_->stop(std::chrono::milliseconds(0)); }
 Status Server::listen(const std::vector<std::string>& urls) { return impl_->listen(urls); }
 std::vector<std::string> Server::urls() const { return impl_->urls(); }
 void Server::start() { impl_->start(); }
+void Server::adopt(int socket) { impl_->adopt(socket); }
 void Server::stop(std::chrono::milliseconds patience) { impl_->stop(patience); }
 Server::Counters Server::counters() const { return impl_->counters(); }
 

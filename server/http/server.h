@@ -34,6 +34,9 @@ class Server {
   // The bound URLs in the order given, port 0 replaced by the real one.
   std::vector<std::string> urls() const;
   void start();
+  // A connection that somebody else accepted (nonblocking, close-on-exec, TCP); nothing was read from it. Any thread,
+  // after start(); after stop() it is closed.
+  void adopt(int socket);
 
   // Stops accepting, cancels open streams (they end with etcd's Unavailable message), lets calls in flight finish
   // until `patience` is over, closes the rest, joins the threads. Handlers must stay usable until it returns; Replies

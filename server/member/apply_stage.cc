@@ -71,8 +71,10 @@ Time ApplyStage::apply_batch() {
   }
   parts_.commit_seconds.observe(std::chrono::duration<double>(parts_.clock.monotonic() - begin).count());
   // The loop hears first: a client that was answered may ask for its new lease at once.
-  parts_.applied(
-      {batch_.back().index, batch_.back().term, std::move(applied->leases), std::move(applied->revocations_refused)});
+  const auto change = std::find_if(batch_.rbegin(), batch_.rend(),
+                                   [](const LogEntry& entry) { return entry.type == EntryType::kMembership; });
+  parts_.applied({batch_.back().index, batch_.back().term, change == batch_.rend() ? 0 : change->index,
+                  std::move(applied->leases), std::move(applied->revocations_refused)});
   batch_.clear();
   more_slices_ = true;  // an entry may have begun a compaction
   answer(std::move(applied->outcomes));

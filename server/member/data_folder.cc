@@ -1,28 +1,13 @@
 #include "member/data_folder.h"
 
-#include <openssl/evp.h>
-
-#include <algorithm>
-#include <array>
-
-#include "base/check.h"
 #include "base/log.h"
+#include "member/founding.h"
 #include "member/generation.h"
 
 namespace member {
 namespace {
 
 constexpr Generation kFirstGeneration;
-
-// The first eight bytes of the SHA-1, big end first: etcd's way to make an id.
-uint64_t id_of(const std::string& text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  CHECK(EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr) == 1, "sha1");
-  uint64_t id = 0;
-  for (int i = 0; i < 8; ++i) id = id << 8 | digest[static_cast<size_t>(i)];
-  return id;
-}
 
 std::string wal_folder(const Options& options) {
   return options.wal_dir.empty() ? options.data_dir + "/wal" : options.wal_dir;
@@ -54,7 +39,7 @@ Status make_store(World& world, const Options& options, DataFolder& folder) {
   if (there) {
     auto left = store::Store::open(world.disk, store_options(options, kFirstGeneration), std::nullopt);
     if (!left && current) return ::fail(left.error());  // else: torn while it was being made, never in use
-    if (left && (*left)->meta().applied_index > 0) return log_is_elsewhere();
+    if (left && (*left)->meta().applied_index > kFoundingIndex) return log_is_elsewhere();
     left = ::fail(Code::kUnknown, "closed");
     TRY(world.disk.remove_directory(path));
   }
@@ -62,6 +47,11 @@ Status make_store(World& world, const Options& options, DataFolder& folder) {
   TRY_ASSIGN(folder.store, store::Store::open(world.disk, store_options(options, kFirstGeneration), std::nullopt));
   folder.is_new = true;
   return {};
+}
+
+bool is_without_founding(const DataFolder& folder) {
+  return folder.contents.last_index() == 0 && !folder.contents.snapshot &&
+         folder.store->meta().applied_index == kFoundingIndex;
 }
 
 Status check_together(const Options& options, const DataFolder& folder) {
@@ -82,19 +72,6 @@ Status check_together(const Options& options, const DataFolder& folder) {
 }
 
 }  // namespace
-
-wal::Identity identity_of(const Options& options) {
-  std::vector<std::string> urls = options.peer_urls;
-  std::sort(urls.begin(), urls.end());
-  std::string text;
-  for (const std::string& url : urls) text += url;
-  wal::Identity identity;
-  identity.member_id = id_of(text + options.cluster_token);
-  std::string members;
-  for (int shift = 56; shift >= 0; shift -= 8) members.push_back(static_cast<char>(identity.member_id >> shift & 0xff));
-  identity.cluster_id = id_of(members);
-  return identity;
-}
 
 Result<DataFolder> open_data_folder(World& world, const Options& options) {
   DataFolder folder;
@@ -130,15 +107,17 @@ Result<DataFolder> open_data_folder(World& world, const Options& options) {
     TRY(world.disk.sync_directory(options.data_dir));
     TRY(log_generation(*folder.wal, folder.contents, *generation, folder.store->meta(), options.data_dir));
   }
-  TRY(check_together(options, folder));
+  folder.lacks_founding = is_without_founding(folder);
+  if (!folder.lacks_founding) TRY(check_together(options, folder));
   TRY(remove_leftovers(world.disk, options, *generation));
   return folder;
 }
 
 Status create_log(World& world, const Options& options, DataFolder& folder) {
+  const bool is_told = folder.contents.identity != wal::Identity();
+  const wal::Identity identity = is_told ? folder.contents.identity : identity_of(options);
   TRY(write_current(world.disk, options.data_dir, kFirstGeneration));
   TRY(create_folder(world.disk, wal_folder(options)));
-  const wal::Identity identity = identity_of(options);
   TRY_ASSIGN(folder.wal,
              wal::Wal::create(world.disk, {.folder = wal_folder(options), .segment_bytes = options.log_segment_bytes},
                               identity, world.random));

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/world.h"
+#include "member/founding.h"
 #include "member/options.h"
 #include "store/store.h"
 #include "wal/wal.h"
@@ -26,16 +27,16 @@ struct DataFolder {
   wal::WalContents contents;
   std::unique_ptr<store::Store> store;
   bool is_new = false;  // the caller bootstraps the store, then calls create_log()
+  // A crash came between that and the log's first record (founding.h), which the caller writes now.
+  bool lacks_founding = false;
 };
-
-// The ids follow from the URLs and the token, as etcd's do, so that members that start apart agree.
-wal::Identity identity_of(const Options& options);
 
 // Opens what is there and holds log and store against each other. Errors say what to do: kUnavailable (another server
 // uses the folder), kDataLoss (damage), kFailedPrecondition (a newer format; log and store do not belong together).
 Result<DataFolder> open_data_folder(World& world, const Options& options);
 
-// The last step of making a new folder: from now on it is a member's.
+// The last step of making a new folder: from now on it is a member's. Whose, stands in folder.contents.identity, or
+// follows from the options when that is empty.
 Status create_log(World& world, const Options& options, DataFolder& folder);
 
 }  // namespace member

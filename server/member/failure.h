@@ -15,6 +15,13 @@ class Failure {
   // Set before anything runs. Called once, on the thread that found the failure; must not block.
   std::function<void(const Error&)> on_failure = [](const Error&) {};
 
+  // It has to stop for another reason.
+  void stop(const Error& error) {
+    if (failed_.exchange(true)) return;
+    log_error("this member stops", {{"error", error.message}});
+    on_failure(error);
+  }
+
   void report(const Error& error) {
     if (failed_.exchange(true)) return;
     log_error(

@@ -14,6 +14,8 @@
 #include "api/entry.pb.h"
 #include "apply/applier.h"
 #include "base/world.h"
+#include "member/founding.h"
+#include "member/generation.h"
 #include "member/loop.h"
 #include "member/options.h"
 #include "member/stage.h"
@@ -23,14 +25,26 @@
 
 namespace member {
 
+// What a member is connected with.
+struct Surroundings {
+  // Told once, on some thread, when the member has to stop: its disk failed it, or it was removed from the cluster.
+  std::function<void(const Error&)> on_failure;
+  // The network of this member; none: a cluster of one that nobody can join.
+  std::function<std::unique_ptr<Network>(uint64_t cluster_id, uint64_t member_id)> network = {};
+  AskCluster ask_cluster = {};  // for a member that joins
+  // A newer store lies beside the one in force (a snapshot of the leader's): stop and destroy this member, call
+  // put_in_force() with the generation, and open it again. Told on a stage's thread; nothing is acknowledged after it.
+  std::function<void(const Generation&)> on_replace = {};
+};
+
 class Member {
  public:
-  // `on_failure` is told once, on some thread, when the member has to stop because its disk failed it.
   static Result<std::unique_ptr<Member>> open(World& world, const Options& options, metrics::Registry& metrics,
-                                              std::function<void(const Error&)> on_failure);
+                                              Surroundings around);
   virtual ~Member() = default;
 
-  virtual void start() = 0;  // the stages, in threads
+  virtual Status connect() = 0;  // to the other members; start() does it, the simulator calls it itself
+  virtual void start() = 0;      // the stages, in threads
   // Fails what waits, stops the stages, closes log and store in order. Nothing may be called after it but the
   // destructor.
   virtual void stop() = 0;
@@ -39,6 +53,12 @@ class Member {
   // Fills `command`'s bookkeeping and proposes it. `done` is called once, on any thread: with the response when it is
   // applied; kResourceExhausted, kUnavailable "no leader": nothing happened; "request timed out": it may still happen.
   virtual void propose(conclavepb::Entry command, Done done) = 0;
+  // The same for a change of the membership; `done` once it is applied here. Errors: etcd's texts (member/reconfig.h,
+  // apply/members.h), and raft's: one change at a time.
+  virtual void change_membership(conclavepb::MembershipChange change, Done done) = 0;
+  // `done` when the new leader is known. kFailedPrecondition: this member does not lead, or `to` cannot; kUnavailable:
+  // it took too long.
+  virtual void transfer_leadership(uint64_t to, std::function<void(Status)> done) = 0;
 
   // `done` is called at once, on this thread, when this member can answer a linearizable read from what is published
   // now; else later, on a thread that may read the disk.
@@ -64,7 +84,8 @@ class Member {
     store::Stats store;
     int64_t keys = 0;
     size_t proposals_waiting = 0;
-    bool ready = false;         // has a leader and serves clients
+    bool ready = false;  // has a leader and serves clients
+    bool is_learner = false;
     bool out_of_space = false;  // a disk is full: writes wait until it is not
   };
   virtual State state() const = 0;

@@ -22,6 +22,16 @@ struct Options {
   std::vector<std::string> client_urls;  // advertised
   std::string cluster_token = "etcd-cluster";
 
+  struct InitialMember {
+    std::string name;
+    std::vector<std::string> peer_urls;
+  };
+  std::vector<InitialMember> initial_cluster;  // of a folder that is new; empty: this member alone
+  bool join_existing = false;                  // the others are asked who the cluster is
+  bool force_new_cluster = false;              // this member, as the last survivor, goes on alone
+  bool strict_reconfig_check = true;
+  bool pre_vote = true;
+
   std::chrono::milliseconds heartbeat_interval{100};
   std::chrono::milliseconds election_timeout{1000};
   uint64_t snapshot_count = 10'000;    // entries kept in the log below the store's mark, for members that lag
@@ -52,6 +62,10 @@ inline constexpr const char* kErrorTooManyRequests = "etcdserver: too many reque
 inline constexpr const char* kErrorStopped = "etcdserver: server stopped";
 inline constexpr const char* kErrorTimeout = "etcdserver: request timed out";
 inline constexpr const char* kErrorNoLeader = "etcdserver: no leader";
+inline constexpr const char* kErrorRemoved =
+    "this member was removed from the cluster. To use the machine again, add it as a new member and start it with an "
+    "empty --data-dir";
+inline constexpr const char* kErrorTransferTimeout = "etcdserver: request timed out, leader transfer took too long";
 inline constexpr const char* kErrorNoSpace = "etcdserver: mvcc: database space exceeded";
 
 }  // namespace member

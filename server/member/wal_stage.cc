@@ -21,12 +21,14 @@ size_t bytes_of(const std::vector<LogEntry>& entries) {
 }  // namespace
 
 WalStage::WalStage(std::unique_ptr<wal::Wal> wal, Clock& clock, Failure& failure, metrics::Histogram& sync_seconds,
-                   std::function<void(raft::BatchNumber)> persisted)
+                   std::function<void(raft::BatchNumber)> persisted,
+                   std::function<void(const raft::Message&)> send)
     : wal_(std::move(wal)),
       clock_(clock),
       failure_(failure),
       sync_seconds_(sync_seconds),
       persisted_(std::move(persisted)),
+      send_(std::move(send)),
       inbox_(*this, kJobsMax) {}
 
 void WalStage::push(Job job) { CHECK(inbox_.push(std::move(job)), "jobs", kJobsMax); }
@@ -64,6 +66,7 @@ void WalStage::collect() {
     if (job.batch) last_ = job.batch;
     if (job.hard_state) batch_.hard_state = job.hard_state;
     std::move(job.entries.begin(), job.entries.end(), std::back_inserter(batch_.entries));
+    std::move(job.messages.begin(), job.messages.end(), std::back_inserter(messages_));
     if (job.mark) batch_.mark = job.mark;
     if (job.durable) durable_.push_back(std::move(job.durable));
     drop_before_ = std::max(drop_before_, job.drop_before);
@@ -73,6 +76,10 @@ void WalStage::collect() {
 
 Time WalStage::append() {
   const Time begin = clock_.monotonic();
+  if (!batch_.hard_state && batch_.entries.empty() && !batch_.mark) {  // only messages that had to keep their place
+    finish();
+    return kNow;
+  }
   if (auto appended = wal_->append(batch_); !appended) {
     if (appended.error().code != Code::kResourceExhausted) {
       failure_.report(appended.error());
@@ -103,6 +110,7 @@ void WalStage::finish() {
   batch_ = {};
   const auto durable = std::exchange(durable_, {});
   for (const auto& call : durable) call();
+  for (const raft::Message& message : std::exchange(messages_, {})) send_(message);
   if (const auto last = std::exchange(last_, std::nullopt)) persisted_(*last);
 }
 

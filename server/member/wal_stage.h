@@ -24,6 +24,7 @@ class WalStage final : public Stage {
     std::optional<raft::BatchNumber> batch;
     std::optional<HardState> hard_state;
     std::vector<LogEntry> entries;
+    std::vector<raft::Message> messages;  // to be sent when all of that is durable; or
     // a mark of the store's; `durable` is called when it is, or
     std::optional<wal::StoreMark> mark;
     std::function<void()> durable;
@@ -31,9 +32,9 @@ class WalStage final : public Stage {
     uint64_t drop_before = 0;
   };
 
-  // `persisted` hears the last hand-over that is durable.
+  // `persisted` hears the last hand-over that is durable; before that `send` gets what such hand-overs promise others.
   WalStage(std::unique_ptr<wal::Wal> wal, Clock& clock, Failure& failure, metrics::Histogram& sync_seconds,
-           std::function<void(raft::BatchNumber)> persisted);
+           std::function<void(raft::BatchNumber)> persisted, std::function<void(const raft::Message&)> send);
 
   void push(Job job);  // any thread; in order
   Time step() override;
@@ -51,6 +52,7 @@ class WalStage final : public Stage {
   Failure& failure_;
   metrics::Histogram& sync_seconds_;
   std::function<void(raft::BatchNumber)> persisted_;
+  std::function<void(const raft::Message&)> send_;
   Inbox<Job> inbox_;
 
   // Being written; kept over a retry when the disk is full.
@@ -59,6 +61,7 @@ class WalStage final : public Stage {
   wal::WalBatch batch_;
   std::optional<raft::BatchNumber> last_;
   std::vector<std::function<void()>> durable_;
+  std::vector<raft::Message> messages_;
   uint64_t drop_before_ = 0;
   bool full_told_ = false;
 };

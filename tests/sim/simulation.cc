@@ -17,8 +17,8 @@ Simulation::Simulation(uint64_t with_seed, std::unique_ptr<MemoryDisk> with_disk
 Status Simulation::open(const member::Options& options) {
   failure_.reset();
   metrics_ = std::make_unique<metrics::Registry>();
-  TRY_ASSIGN(member_,
-             member::Member::open(world_, options, *metrics_, [this](const Error& error) { failure_ = error; }));
+  TRY_ASSIGN(member_, member::Member::open(world_, options, *metrics_,
+                                           {.on_failure = [this](const Error& error) { failure_ = error; }}));
   member_->watches().set_header([](etcdserverpb::ResponseHeader*) {});
   slots_.clear();
   for (member::Stage* stage : member_->stages()) {
