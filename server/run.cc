@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -27,6 +28,7 @@ constexpr auto kStopPatience = std::chrono::milliseconds(700);  // exit within 1
 constexpr auto kReadyPatience = std::chrono::seconds(3);
 constexpr int kWakeMain = SIGUSR1;  // the member has something to tell; otherwise it means nothing
 constexpr timespec kReadyPoll{.tv_sec = 0, .tv_nsec = 1'000'000};
+constexpr timespec kMemoryPoll{.tv_sec = 1, .tv_nsec = 0};
 
 std::vector<std::string> texts(const std::vector<config::Url>& urls) {
   std::vector<std::string> out;
@@ -125,6 +127,37 @@ void log_end(int signal, const MemberEnd& end) {
   }
 }
 
+// malloc keeps what is freed for the thread that had it: after a flood of large requests or answers that may be
+// hundreds of megabytes. They are given back when no more is in use; that stops an arena for some ten milliseconds, so
+// it has to be worth it.
+class FreedMemory {
+ public:
+  void look(size_t buffered) {
+    const size_t resident = resident_bytes();
+    base_ = std::min(base_, resident);
+    if (buffered > kBufferedMax || resident < base_ + kWorthBytes) return;
+    malloc_trim(0);
+    base_ = resident_bytes();
+  }
+
+ private:
+  static constexpr size_t kBufferedMax = 1 << 20;
+  static constexpr size_t kWorthBytes = 32 << 20;
+
+  // 0 when /proc is not to be had.
+  static size_t resident_bytes() {
+    unsigned long total = 0;
+    unsigned long resident = 0;
+    if (FILE* file = std::fopen("/proc/self/statm", "re")) {
+      if (std::fscanf(file, "%lu %lu", &total, &resident) != 2) resident = 0;
+      std::fclose(file);
+    }
+    return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  }
+
+  size_t base_ = resident_bytes();  // what there is at least
+};
+
 // Until a signal asks to stop, or the member has to.
 void serve(member::Member& member, rpc::LargeReads& large, http::Server& clients, http::Server& peers,
            const MemberEnd& end) {
@@ -148,9 +181,11 @@ void serve(member::Member& member, rpc::LargeReads& large, http::Server& clients
   if (!is_over()) {
     if (!serving) clients.start();
     log_info("ready to serve client requests", {{"client_urls", joined(clients.urls())}});
-    do {
-      signal = sigwaitinfo(&signals, nullptr);
-    } while (!is_over());
+    FreedMemory freed;
+    while (!is_over()) {
+      signal = sigtimedwait(&signals, nullptr, &kMemoryPoll);
+      freed.look(clients.counters().requests_bytes + large.stats().bytes);
+    }
   }
   log_end(signal, end);
   clients.stop(kStopPatience);

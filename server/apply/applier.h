@@ -87,7 +87,7 @@ class Applier {
 
   // Any thread (copies).
   std::vector<Member> members() const;
-  std::vector<uint64_t> removed_members() const;  // by id
+  std::vector<uint64_t> removed_members() const;          // by id
   std::vector<etcdserverpb::AlarmMember> alarms() const;  // sorted by member, then kind
 
  private:

@@ -21,8 +21,7 @@ size_t bytes_of(const std::vector<LogEntry>& entries) {
 }  // namespace
 
 WalStage::WalStage(std::unique_ptr<wal::Wal> wal, Clock& clock, Failure& failure, metrics::Histogram& sync_seconds,
-                   std::function<void(raft::BatchNumber)> persisted,
-                   std::function<void(const raft::Message&)> send)
+                   std::function<void(raft::BatchNumber)> persisted, std::function<void(const raft::Message&)> send)
     : wal_(std::move(wal)),
       clock_(clock),
       failure_(failure),

@@ -112,10 +112,17 @@ class LargeReads::Pool : public std::enable_shared_from_this<Pool> {
       auto read = work->read->next(*reader, work->encoder);
       if (!read) return failed(std::move(work), read.error());
       last = *read;
+      if (!last && work->read->one_piece_a_turn()) return wait_for_turn(std::move(work));
     }
     if (last) work->encoder.close();
     if (!last && !sit_down(work)) return;
     send(std::move(work), last);
+  }
+
+  void wait_for_turn(WorkPtr work) {
+    MutexLock lock(mutex_);
+    going_on_.push_back(std::move(work));
+    changed_.notify_one();
   }
 
   void failed(WorkPtr work, const Error& error) {
@@ -124,10 +131,7 @@ class LargeReads::Pool : public std::enable_shared_from_this<Pool> {
     if (passed && work->bytes_sent == 0 && work->restarts++ < kRestartsMax) {
       work->read->restart();
       work->encoder = http::PartsEncoder();
-      MutexLock lock(mutex_);
-      going_on_.push_back(std::move(work));
-      changed_.notify_one();
-      return;
+      return wait_for_turn(std::move(work));
     }
     if (error.code == Code::kDataLoss) parts_.damaged(error);
     work->reply.send(::fail(error));

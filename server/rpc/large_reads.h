@@ -33,6 +33,8 @@ class LargeRead {
   virtual void restart() = 0;
   // It is one large piece: to be begun only while there is room.
   virtual bool whole() const { return false; }
+  // Others have their turn after each piece, and the next one has a reader of its own: much is read, little is sent.
+  virtual bool one_piece_a_turn() const { return false; }
 };
 
 class LargeReads {
