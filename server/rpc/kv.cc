@@ -83,7 +83,7 @@ class LargeRange final : public LargeRead {
     if (keys_max_ == 0) {  // the first page: like the average key
       const member::Member::State state = context_.member.state();
       const int64_t each = state.store.size_bytes / std::max<int64_t>(state.keys, 1);
-      keys_max_ = static_cast<int>(std::clamp<int64_t>(kSmallReadBytes / std::max<int64_t>(each, 1), 4, kPageKeysMax));
+      keys_max_ = static_cast<int>(std::clamp<int64_t>(kSmallReadBytes / std::max<int64_t>(each, 1), 1, kPageKeysMax));
       is_store_small_ = state.store.size_bytes <= kSmallStoreBytes;
     }
     RangeResponse part;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What operators and harnesses do to the server: stop it, start it twice, give it wrong flags, pause it."""
-import http.client, json, os, signal, subprocess, sys, tempfile, time
+import glob, http.client, json, os, signal, subprocess, sys, tempfile, time
 
 from server import Server, b64, unb64
 
@@ -105,7 +105,31 @@ def remaining_time_survives_a_restart(program):
         print(f"remaining time of a lease after a restart: {answer['TTL']} s of 10, then it ended")
 
 
+def tells_why_it_stops_itself(program):
+    with Server(program) as server:
+        value = os.urandom(9000)
+        _, answer = server.post("/v3/kv/put", {"key": b64("k"), "value": b64(value)})
+        server.post("/v3/kv/put", {"key": b64("k"), "value": b64("another")})
+        assert server.kill(signal.SIGTERM) == 0
+        assert "stopping" in server.log() and "signal" in server.log() and "cannot go on" not in server.log(), server.log()
+        os.truncate(server.log_path, 0)
+        server.start()  # nothing is cached
+        for path in glob.glob(os.path.join(server.folder, "data/store/*/store.db*")):
+            with open(path, "r+b") as file:
+                at = file.read().find(value[5000:5100])
+                if at >= 0:
+                    file.seek(at)
+                    file.write(bytes([value[5000] ^ 1]))
+        server.post("/v3/kv/range", {"key": b64("k"), "revision": answer["header"]["revision"]})
+        assert server.process.wait(timeout=10) == 1
+        end = server.log()[server.log().index("stopping because the member cannot go on"):]
+        assert "store.db" in end.splitlines()[0], end
+        assert "signal" not in server.log(), server.log()
+        print("a server that stops itself says why")
+
+
 if __name__ == "__main__":
     for check in (stops_in_time_with_open_streams, refuses_a_folder_in_use, refuses_a_port_in_use_and_touches_nothing,
-                  refuses_wrong_flags, survives_a_pause, remaining_time_survives_a_restart):
+                  refuses_wrong_flags, survives_a_pause, remaining_time_survives_a_restart,
+                  tells_why_it_stops_itself):
         check(sys.argv[1])
