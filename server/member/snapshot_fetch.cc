@@ -9,7 +9,7 @@
 namespace member {
 namespace {
 
-constexpr uint64_t kSyncBytes = 8 << 20;  // so that the last sync has little left
+constexpr uint64_t kWriteOutBytes = 1 << 20;  // so that the last sync has little left
 constexpr int kDamagedMax = 2;
 constexpr Time kAfterBreak = std::chrono::milliseconds(500);  // a connection that broke is not there again at once
 
@@ -31,7 +31,7 @@ Status SnapshotFetch::open() {
   TRY_ASSIGN(file_, disk_.open(path_, OpenMode::kCreate));
   TRY(disk_.sync_directory(snapshot_folder(options_.data_dir)));
   TRY_ASSIGN(const uint64_t size, file_->size());
-  written_ = synced_ = next_ = size;
+  written_ = written_out_ = next_ = size;
   return {};
 }
 
@@ -78,9 +78,9 @@ Time SnapshotFetch::step(Time now, std::vector<Outgoing>& out) {
     note(verify(), now);
     return state_ == State::kVerifying || state_ == State::kFetching ? kNow : kWhenWoken;
   }
-  if (written_ - synced_ >= kSyncBytes) {
-    synced_ = written_;
-    note(file_->sync(), now);
+  if (written_ - written_out_ >= kWriteOutBytes) {
+    note(file_->write_out(written_out_, written_ - written_out_, true), now);
+    written_out_ = written_;
     if (state_ == State::kFailed) return kWhenWoken;
   }
   ask(now, out);
@@ -186,7 +186,7 @@ Status SnapshotFetch::start_over(const Error& why) {
   file_bytes_.reset();
   state_ = State::kFetching;
   TRY(file_->truncate(0));
-  written_ = synced_ = next_ = 0;
+  written_ = written_out_ = next_ = 0;
   return {};
 }
 

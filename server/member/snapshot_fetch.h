@@ -81,7 +81,7 @@ class SnapshotFetch {
   Error error_;
   std::unique_ptr<File> file_;
   uint64_t written_ = 0;
-  uint64_t synced_ = 0;
+  uint64_t written_out_ = 0;
   std::optional<uint64_t> file_bytes_;  // known from the first answer on
   std::vector<Asked> asked_;            // at most `window`
   std::map<uint64_t, Bytes> early_;     // arrived before its turn; at most `window`

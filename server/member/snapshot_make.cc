@@ -17,8 +17,7 @@ constexpr int kRequestsPerStep = 2;          // of up to 1 MiB each
 constexpr Time kSliceTime = std::chrono::milliseconds(2);
 constexpr Time kRestMax = std::chrono::milliseconds(5);
 constexpr int kRowsPerLookAtClock = 64;
-// So that no sync has much to write: one of a gigabyte would hold up the Raft log's for seconds.
-constexpr uint64_t kSyncBytes = 4 << 20;
+constexpr uint64_t kWriteOutBytes = 1 << 20;
 constexpr Time kUnusedFor = std::chrono::seconds(60);
 
 snapshot::Manifest manifest_of(const store::Meta& meta, uint64_t cluster_id) {
@@ -67,7 +66,7 @@ Time SnapshotMaker::step() {
   } else if (writer_ && parts_.clock.monotonic() >= next_slice_) {
     if (Status made = continue_making(); !made) abandon(made.error());
   }
-  if (!drained_requests_.empty()) return kNow;
+  if (!requests_.empty()) return kNow;
   if (writer_) return next_slice_;
   return asks_.empty() ? remove_unused() : kNow;
 }
@@ -97,13 +96,13 @@ Status SnapshotMaker::look_around() {
 }
 
 void SnapshotMaker::answer_requests() {
-  if (drained_requests_.empty()) {
-    requests_in_.drain(drained_requests_);
-    std::reverse(drained_requests_.begin(), drained_requests_.end());
-  }
-  for (int i = 0; i < kRequestsPerStep && !drained_requests_.empty(); ++i) {
-    const Request request = std::move(drained_requests_.back());
-    drained_requests_.pop_back();
+  // Emptied at every step: an inbox that is left with something in it wakes nobody for what comes later.
+  requests_in_.drain(drained_requests_);
+  std::move(drained_requests_.begin(), drained_requests_.end(), std::back_inserter(requests_));
+  while (requests_.size() > kRequestsWaitingMax) requests_.pop_front();  // asked for again
+  for (int i = 0; i < kRequestsPerStep && !requests_.empty(); ++i) {
+    const Request request = std::move(requests_.front());
+    requests_.pop_front();
     const auto asked = decode_piece_request(as_bytes(request.frame));
     if (!asked) continue;
     auto answer = chunks_.read(*asked, parts_.clock.monotonic());
@@ -156,7 +155,7 @@ Status SnapshotMaker::begin() {
   making_ = {meta.applied_term, meta.applied_index};
   next_row_ = 0;
   end_row_ = mvcc::row_id({meta.revision + 1, 0});
-  synced_bytes_ = 0;
+  written_out_ = 0;
   applied_seen_ = meta.applied_index;
   next_slice_ = kNow;
   TRY_ASSIGN(writer_, snapshot::Writer::create(parts_.disk, unfinished_snapshot_path(parts_.data_dir),
@@ -169,9 +168,9 @@ Status SnapshotMaker::begin() {
 }
 
 Status SnapshotMaker::continue_making() {
-  if (writer_->bytes() - synced_bytes_ >= kSyncBytes) {
-    TRY(writer_->sync());
-    synced_bytes_ = writer_->bytes();
+  if (writer_->bytes() - written_out_ >= kWriteOutBytes) {
+    TRY(writer_->write_out());
+    written_out_ = writer_->bytes();
     return {};
   }
   TRY(read_slice());

@@ -89,6 +89,7 @@ class SnapshotMaker final : public Stage {
   std::vector<Ask> drained_asks_;
   std::vector<Request> drained_requests_;
   std::deque<Ask> asks_;
+  std::deque<Request> requests_;  // not answered yet
   bool looked_around_ = false;
   std::vector<MadeFile> made_;  // oldest first
 
@@ -97,7 +98,7 @@ class SnapshotMaker final : public Stage {
   Generation making_;
   store::RowId next_row_ = 0;
   store::RowId end_row_ = 0;
-  uint64_t synced_bytes_ = 0;
+  uint64_t written_out_ = 0;
   uint64_t applied_seen_ = 0;  // of the last slice
   Time began_{};
   Time next_slice_{};

@@ -50,7 +50,11 @@ Status Writer::flush() {
   return {};
 }
 
-Status Writer::sync() { return file_->sync(); }
+Status Writer::write_out() {
+  TRY(file_->write_out(written_out_, offset_ - written_out_, true));
+  written_out_ = offset_;
+  return {};
+}
 
 Status Writer::finish() {
   TRY(flush());

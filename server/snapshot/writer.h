@@ -25,7 +25,9 @@ class Writer {
   bool full() const { return chunk_.size() >= kChunkBytes; }
 
   Status flush();  // writes what was added as one chunk
-  Status sync();   // what was written so far, so that the last sync has little left
+  // Has the system write out what it was given so far, and waits: the last sync finds little left, and nobody else's
+  // sync queues behind a gigabyte. Promises nothing about a crash.
+  Status write_out();
   // The rest, the trailer, and a sync: the content is durable, the name not yet.
   Status finish();
 
@@ -39,6 +41,7 @@ class Writer {
 
   std::unique_ptr<File> file_;
   uint64_t offset_ = 0;
+  uint64_t written_out_ = 0;
   uint32_t crc_ = 0;  // of everything written
   Counts counts_;
   ChunkType type_ = ChunkType::kManifest;
