@@ -6,30 +6,45 @@
 namespace member {
 namespace {
 
-using test::state_at;
 using Loss = MemoryDisk::Loss;
 using Operation = MemoryDisk::Operation;
 
 constexpr const char* kFile = "data/snap/incoming.part";
 constexpr uint64_t kOld = 60;
-constexpr uint64_t kNew = 200;
+constexpr uint64_t kNew = 250;
 
 Loss loss_of(int run) { return run == 0 ? Loss::kEverything : run == 1 ? Loss::kNothing : Loss::kRandom; }
 
 const std::vector<LogEntry>& the_log() {
-  static const auto log = apply::random_log(5);
+  static const auto log = test::mixed_log(5);
   return log;
+}
+
+const test::State& the_state_at(uint64_t index) {
+  static std::map<uint64_t, test::State> states;
+  auto at = states.find(index);
+  if (at == states.end()) at = states.emplace(index, test::state_at(the_log(), index)).first;
+  return at->second;
+}
+
+// So small that an install checkpoints several times.
+Options the_options() {
+  Options options = test::small_options();
+  options.store_wal_bytes_max = 160 << 10;
+  return options;
 }
 
 // A snapshot at kNew.
 const Bytes& the_snapshot() {
   static const Bytes content = [] {
     MemoryDisk disk;
-    test::Machine leader(disk);
+    test::Machine leader(disk, the_options());
     EXPECT_TRUE(leader.open());
     EXPECT_TRUE(leader.run_to(the_log(), kNew));
     SnapshotMaker maker(leader.maker_parts());
-    return *disk.content(snapshot_path("data", test::make_snapshot(maker, 1)->at));
+    const auto made = test::make_snapshot(maker, 1);
+    EXPECT_GT(made->bytes, 3 * the_options().store_wal_bytes_max / 2);
+    return *disk.content(snapshot_path("data", made->at));
   }();
   return content;
 }
@@ -38,7 +53,7 @@ const Bytes& the_snapshot() {
 std::unique_ptr<MemoryDisk> a_member() {
   static const auto made = [] {
     auto disk = std::make_unique<MemoryDisk>();
-    test::Machine member(*disk);
+    test::Machine member(*disk, the_options());
     EXPECT_TRUE(member.open());
     EXPECT_TRUE(member.run_to(the_log(), kOld / 2));
     EXPECT_TRUE(member.checkpoint());
@@ -52,8 +67,8 @@ std::unique_ptr<MemoryDisk> a_member() {
 
 // Installs, opens, goes on for a while with a checkpoint, opens again.
 Status install_and_live(MemoryDisk& disk, bool* in_force) {
-  test::Machine member(disk);
-  TRY(install_snapshot(disk, member.options, kFile, identity_of(member.options).cluster_id));
+  test::Machine member(disk, the_options());
+  TRY(install_snapshot(disk, member.options, kFile, identity_of(member.options).cluster_id, kOld));
   *in_force = true;
   TRY(member.open());
   TRY(member.run_to(the_log(), kNew + 20));
@@ -66,7 +81,7 @@ Status install_and_live(MemoryDisk& disk, bool* in_force) {
 }
 
 void expect_old_or_new(MemoryDisk& disk, bool must_be_new) {
-  test::Machine member(disk);
+  test::Machine member(disk, the_options());
   const Status opened = member.open();
   ASSERT_TRUE(opened) << opened.error().message;
   const uint64_t index = member.applied();
@@ -75,19 +90,19 @@ void expect_old_or_new(MemoryDisk& disk, bool must_be_new) {
   EXPECT_TRUE(is_new || !must_be_new) << index;
   const auto state = member.state();
   ASSERT_TRUE(state) << state.error().message;
-  EXPECT_TRUE(*state == state_at(the_log(), index)) << index;
+  EXPECT_TRUE(*state == the_state_at(index)) << index;
   EXPECT_EQ(disk.list("data/store")->size(), 1u) << "no half of a generation is left";
   // It goes on: to the new state if it is not there, and beyond.
   member.close();
   if (!is_new) {
     disk.put(kFile, as_bytes(the_snapshot()));
-    const auto installed = install_snapshot(disk, member.options, kFile, identity_of(member.options).cluster_id);
+    const auto installed = install_snapshot(disk, member.options, kFile, identity_of(member.options).cluster_id, kOld);
     ASSERT_TRUE(installed) << installed.error().message;
   }
   ASSERT_TRUE(member.open());
   const Status ran = member.run_to(the_log(), kNew + 60);
   ASSERT_TRUE(ran) << ran.error().message;
-  EXPECT_TRUE(*member.state() == state_at(the_log(), kNew + 60));
+  EXPECT_TRUE(*member.state() == the_state_at(kNew + 60));
 }
 
 class InstallCrash : public testing::TestWithParam<int> {};
@@ -99,7 +114,7 @@ TEST_P(InstallCrash, APowerCutAtEveryChangeLeavesTheOldOrTheNewState) {
   const Status lived = install_and_live(*whole, &in_force);
   ASSERT_TRUE(lived) << lived.error().message;
   const uint64_t changes = whole->changes();
-  ASSERT_GT(changes - first, 80u);
+  ASSERT_GT(changes - first, 200u);
   for (uint64_t cut = first; cut < changes; ++cut) {
     SCOPED_TRACE("cut at change " + std::to_string(cut) + " of " + std::to_string(changes));
     const auto disk = a_member();
@@ -131,7 +146,7 @@ TEST(InstallKill, AtEveryChangeThenAPowerCutWhileItStartsAgain) {
     SeededRandom random(kill);
     disk->cut_power_at(disk->changes() + random.below(30));
     {
-      test::Machine member(*disk);
+      test::Machine member(*disk, the_options());
       if (member.open()) disk->cut_power();
     }
     disk->crash(random);
@@ -172,7 +187,7 @@ Status make_and_live(test::Machine& leader, uint64_t* told) {
   const auto made = test::make_snapshot(maker, 1, [&] {
     if (lived) lived = leader.run_to(the_log(), leader.applied() + 5);
     if (lived) lived = leader.settle();
-    if (lived) lived = leader.checkpoint();
+    if (lived && leader.applied() % 3 == 0) lived = leader.checkpoint();
   });
   if (made) *told = made->at.index;
   if (!made) return ::fail(made.error());
@@ -186,7 +201,7 @@ TEST_P(MakeCrash, APowerCutAtEveryChangeHarmsNothing) {
   uint64_t told = 0;
   uint64_t first = 0;
   {
-    test::Machine leader(whole);
+    test::Machine leader(whole, the_options());
     ASSERT_TRUE(leader.open());
     leader.close();
     first = whole.changes();
@@ -198,7 +213,7 @@ TEST_P(MakeCrash, APowerCutAtEveryChangeHarmsNothing) {
     MemoryDisk disk;
     told = 0;
     {
-      test::Machine leader(disk);
+      test::Machine leader(disk, the_options());
       ASSERT_TRUE(leader.open());
       leader.close();
       disk.cut_power_at(cut);
@@ -206,10 +221,10 @@ TEST_P(MakeCrash, APowerCutAtEveryChangeHarmsNothing) {
     }
     SeededRandom random(cut * 100 + static_cast<uint64_t>(GetParam()));
     disk.crash(random, loss_of(GetParam()));
-    test::Machine leader(disk);
+    test::Machine leader(disk, the_options());
     const Status opened = leader.open();
     ASSERT_TRUE(opened) << opened.error().message;
-    EXPECT_TRUE(*leader.state() == state_at(the_log(), leader.applied()));
+    EXPECT_TRUE(*leader.state() == the_state_at(leader.applied()));
     // The one somebody was told of is there; whatever is there is good.
     SnapshotMaker maker(leader.maker_parts());
     maker.step();
@@ -227,7 +242,7 @@ TEST_P(MakeCrash, APowerCutAtEveryChangeHarmsNothing) {
       ASSERT_TRUE(next) << next.error().message;
       more = *next;
     }
-    EXPECT_EQ((*reader)->manifest().content_hash, state_at(the_log(), made->at.index).meta.content_hash);
+    EXPECT_EQ((*reader)->manifest().content_hash, the_state_at(made->at.index).meta.content_hash);
     if (HasFailure()) return;
   }
 }

@@ -203,21 +203,24 @@ void SnapshotInstall::remove_unfinished(Disk& disk, const Options& options, cons
   }
 }
 
-Status put_in_force(Disk& disk, const Options& options, const Generation& generation) {
+Status put_in_force(Disk& disk, const Options& options, const Generation& generation, uint64_t applied) {
   TRY_ASSIGN(const auto current, read_current(disk, options.data_dir));
-  if (current && current->index >= generation.index) {
-    return ::fail(Code::kFailedPrecondition, options.data_dir + ": the store's generation " + current->name() +
-                                                 " is not older than the snapshot " + generation.name());
+  // Whose a mark of the log is follows from this order (log_lacks_generation).
+  if (applied >= generation.index || (current && current->index >= generation.index)) {
+    return ::fail(Code::kFailedPrecondition, options.data_dir + ": the store has applied index " +
+                                                 std::to_string(applied) + " and is not older than the snapshot " +
+                                                 generation.name());
   }
   return write_current(disk, options.data_dir, generation);
 }
 
-Result<Generation> install_snapshot(Disk& disk, const Options& options, const std::string& file, uint64_t cluster_id) {
+Result<Generation> install_snapshot(Disk& disk, const Options& options, const std::string& file, uint64_t cluster_id,
+                                    uint64_t applied) {
   TRY_ASSIGN(const auto install, SnapshotInstall::begin(disk, options, file, cluster_id));
   for (bool more = true; more;) {
     TRY_ASSIGN(more, install->step());
   }
-  TRY(put_in_force(disk, options, install->generation()));
+  TRY(put_in_force(disk, options, install->generation(), applied));
   return install->generation();
 }
 

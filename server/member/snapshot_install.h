@@ -63,11 +63,13 @@ class SnapshotInstall {
   std::unique_ptr<LiveHash> hash_;
 };
 
-// Makes the generation, which is complete, the one in force. The caller has stopped the member (or never started one)
-// and promises: nothing at or above the generation's index was applied here. Then open_data_folder() goes on.
-Status put_in_force(Disk& disk, const Options& options, const Generation& generation);
+// Makes the generation, which is complete, the one in force. The caller has stopped the member, so that nothing is
+// appended to its log or applied any more; `applied`: of its store. Then open_data_folder() goes on.
+// kFailedPrecondition: what the store has is not older; nothing happened.
+Status put_in_force(Disk& disk, const Options& options, const Generation& generation, uint64_t applied);
 
-// Both, in one go, for a member that is stopped.
-Result<Generation> install_snapshot(Disk& disk, const Options& options, const std::string& file, uint64_t cluster_id);
+// Build and switch in one go, for a member that is stopped.
+Result<Generation> install_snapshot(Disk& disk, const Options& options, const std::string& file, uint64_t cluster_id,
+                                    uint64_t applied);
 
 }  // namespace member

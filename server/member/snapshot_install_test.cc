@@ -30,8 +30,9 @@ class SnapshotInstallTest : public testing::Test {
     disk_.put(kFile, as_bytes(content_));
   }
   Result<Generation> install() {
+    const uint64_t applied = member_.is_open() ? member_.applied() : 0;
     member_.close();
-    return install_snapshot(disk_, member_.options, kFile, identity_of(member_.options).cluster_id);
+    return install_snapshot(disk_, member_.options, kFile, identity_of(member_.options).cluster_id, applied);
   }
   void expect_state(uint64_t index) {
     const auto state = member_.state();
@@ -138,7 +139,8 @@ TEST_F(SnapshotInstallTest, AnOlderOneIsRefused) {
   const auto again = install();
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, Code::kFailedPrecondition);
-  EXPECT_FALSE(put_in_force(disk_, member_.options, {1, 399}));
+  EXPECT_FALSE(put_in_force(disk_, member_.options, {1, 399}, 0)) << "older than the generation in force";
+  EXPECT_FALSE(put_in_force(disk_, member_.options, {1, 401}, 401)) << "not newer than what was applied";
   open();
   expect_state(400);
 }
@@ -228,11 +230,11 @@ TEST_F(SnapshotInstallTest, AFullDiskAtAnyWriteLeavesTheOldState) {
                   .path = {},
                   .partial_bytes = n * 37});
     const uint64_t cluster = identity_of(member.options).cluster_id;
-    auto installed = install_snapshot(*disk, member.options, kFile, cluster);
+    auto installed = install_snapshot(*disk, member.options, kFile, cluster, 100);
     if (!installed) {
       EXPECT_EQ(installed.error().code, Code::kResourceExhausted) << installed.error().message;
       if (n % 2 == 0) {  // tried again at once
-        installed = install_snapshot(*disk, member.options, kFile, cluster);
+        installed = install_snapshot(*disk, member.options, kFile, cluster, 100);
         ASSERT_TRUE(installed) << installed.error().message;
       }
     }

@@ -37,7 +37,8 @@ void expect_installs(Disk& disk, const SnapshotInfo& made, const std::vector<Log
   test::Machine follower(other);
   ASSERT_TRUE(follower.open());
   follower.close();
-  const auto installed = install_snapshot(other, follower.options, "arrived", identity_of(follower.options).cluster_id);
+  const auto installed =
+      install_snapshot(other, follower.options, "arrived", identity_of(follower.options).cluster_id, 0);
   ASSERT_TRUE(installed) << installed.error().message;
   EXPECT_EQ(*installed, made.at);
   const Status opened = follower.open();
@@ -60,7 +61,7 @@ TEST_F(SnapshotMakerTest, TheStateAtItsIndexWhateverHappensMeanwhile) {
     MemoryDisk disk;
     test::Machine leader(disk);
     ASSERT_TRUE(leader.open());
-    const auto log = apply::random_log(seed + 100);
+    const auto log = test::mixed_log(seed + 100);
     ASSERT_TRUE(leader.run_to(log, 100 + random.below(400)));
     SnapshotMaker maker(leader.maker_parts());
     const uint64_t begun_at = leader.applied();
@@ -265,7 +266,7 @@ TEST_F(SnapshotMakerTest, WithoutTheHoldAKeyComesBack) {
     leader_.close();
     disk_.put("arrived", as_bytes(*disk.content(snapshot_path("data", made->at))));
     const auto installed =
-        install_snapshot(disk_, follower.options, "arrived", identity_of(follower.options).cluster_id);
+        install_snapshot(disk_, follower.options, "arrived", identity_of(follower.options).cluster_id, 0);
     EXPECT_EQ(installed.has_value(), with_hold);
     if (!installed) {
       EXPECT_THAT(installed.error().message, testing::HasSubstr("do not add up"));

@@ -37,6 +37,23 @@ inline Options small_options() {
   return options;
 }
 
+// Random entries, and between them puts of values over several pages, so that a store is worth some transactions.
+inline std::vector<LogEntry> mixed_log(unsigned seed) {
+  std::vector<LogEntry> log;
+  SeededRandom random(seed);
+  const auto add = [&](uint64_t term, std::shared_ptr<const Bytes> data) {
+    log.push_back({.index = log.size() + 1, .term = term, .type = EntryType::kCommand, .data = std::move(data)});
+  };
+  for (const LogEntry& entry : apply::random_log(seed)) {
+    add(entry.term, entry.data);
+    Bytes value(1000 + random.below(8000), '\0');
+    for (char& byte : value) byte = static_cast<char>(random.next());
+    const auto put = apply::Machine::command(apply::build::put("~" + std::to_string(random.below(100)), value));
+    add(entry.term, std::make_shared<const Bytes>(put.SerializeAsString()));
+  }
+  return log;
+}
+
 inline std::vector<apply::Member> first_members() {
   apply::Member self;
   self.id = identity_of(small_options()).member_id;
