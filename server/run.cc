@@ -158,8 +158,8 @@ class FreedMemory {
   size_t base_ = resident_bytes();  // what there is at least
 };
 
-// Until a signal asks to stop, or the member has to.
-void serve(member::Member& member, rpc::LargeReads& large, http::Server& clients, http::Server& peers,
+// Until a signal asks to stop, or the member has to: which signal.
+int serve(member::Member& member, rpc::LargeReads& large, http::Server& clients, http::Server& peers,
            const MemberEnd& end) {
   const sigset_t signals = stop_signals();
   peers.start();  // the member's network hands it what is no member
@@ -192,10 +192,16 @@ void serve(member::Member& member, rpc::LargeReads& large, http::Server& clients
   peers.stop(std::chrono::milliseconds(0));
   large.stop();
   member.stop();
+  return signal;
 }
 
 // The ports are bound before the data folder is touched: one that is taken is the most common mistake.
-int run_once(const config::Options& options, std::optional<member::Generation>& replacement) {
+struct Replacement {
+  member::Generation generation;
+  uint64_t applied = 0;  // by the store that is replaced
+};
+
+int run_once(const config::Options& options, std::optional<Replacement>& replacement) {
   rpc::Readers readers(options.io_threads);
   http::Router client_routes;
   http::Router peer_routes;
@@ -241,8 +247,10 @@ int run_once(const config::Options& options, std::optional<member::Generation>& 
   rpc::add_info(client_routes, context, metrics);
   rpc::add_version(peer_routes);
   rpc::add_peer_info(peer_routes, context);
-  serve(**member, large, clients, peers, end);
-  if (!end.error()) replacement = end.replacement();
+  const int signal = serve(**member, large, clients, peers, end);
+  if (const auto generation = end.replacement(); generation && !end.error() && signal == kWakeMain) {
+    replacement = Replacement{*generation, (*member)->state().published.applied_index};
+  }
   return end.error() ? 1 : 0;
 }
 
@@ -258,11 +266,13 @@ sigset_t stop_signals() {
 int run(const config::Options& first) {
   config::Options options = first;
   while (true) {
-    std::optional<member::Generation> replacement;
+    std::optional<Replacement> replacement;
     const int code = run_once(options, replacement);
     if (!replacement) return code;
-    const Status put = member::put_in_force(real_world().disk, member_options(options), *replacement);
-    if (!put) return failed(put.error());
+    const Status put =
+        member::put_in_force(real_world().disk, member_options(options), replacement->generation, replacement->applied);
+    if (!put && put.error().code != Code::kFailedPrecondition) return failed(put.error());
+    if (!put) log_warn("the state of a snapshot is not used", {{"reason", put.error().message}});
     options.force_new_cluster = false;
   }
 }

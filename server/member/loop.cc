@@ -116,6 +116,10 @@ void Loop::tick(Time now) {
 }
 
 void Loop::sweep(Time now) {
+  // A leader whose disk is full serves nobody: another one may have space.
+  if (leads() && parts_.failure.out_of_space() && node_.membership().voters.size() > 1) {
+    (void)node_.transfer_leadership(raft::kNobody);
+  }
   parts_.waiters.expire(now);
   forward_.expire(now);
   for (auto it = reads_.begin(); it != reads_.end();) {
@@ -236,6 +240,9 @@ void Loop::publish() {
              applied_index_, node_.last_index(), leader_changes_, node_.membership().is_learner(node_.id())};
 }
 
-Time Loop::next_time() const { return std::min({next_tick_, std::max(leases_.next(), kNow + Time(1))}); }
+Time Loop::next_time() const {
+  const Time leases = parts_.failure.out_of_space() ? kWhenWoken : leases_.next();  // propose_due()
+  return std::min({next_tick_, std::max(leases, kNow + Time(1))});
+}
 
 }  // namespace member

@@ -141,7 +141,9 @@ void Loop::propose_membership(const Command& command) {
   if (auto proposed = node_.propose(std::span(&proposal, 1)); !proposed) forward_.refuse(command, proposed.error());
 }
 
+// Not while the disk is full: keepalives cannot be answered then, and whoever sent them must not lose a lease for it.
 void Loop::propose_due(Time now) {
+  if (parts_.failure.out_of_space()) return;
   const std::vector<conclavepb::Entry> commands = leases_.due(now);
   if (commands.empty()) return;
   std::vector<raft::Proposal> proposals;

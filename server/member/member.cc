@@ -228,16 +228,15 @@ void MemberOf::build_snapshot_stages() {
           },
       .send = send,
   });
-  pull_.emplace(SnapshotPull::Parts{
+  receiver_.emplace(SnapshotReceiver::Parts{
       .clock = world_.clock,
       .failure = failure_,
       .disk = world_.disk,
       .options = options_,
       .cluster_id = cluster_id(),
       .send = send,
-      .fetch_failed = [this] { loop_->fetch_failed(); },
-      .built = [this](const Generation& at, const snapshot::Manifest& manifest) { snapshot_built(at, manifest); },
-      .replace = [this](const Generation& generation) { around_.on_replace(generation); },
+      .built = [this](const SnapshotReceiver::Built& built) { snapshot_built(built); },
+      .failed = [this](const Generation&, const Error&) { loop_->fetch_failed(); },
   });
 }
 
@@ -256,12 +255,15 @@ void MemberOf::build_loop() {
                     .members = [this] { return applier_->members(); },
                     .membership_changed = [this] { tell_network(); },
                     .snapshot_needed = [this](uint64_t to, uint64_t index_min) { make_snapshot(to, index_min); },
-                    .snapshot_offered = [this](const raft::SnapshotOffer& offer) { pull_->offered(offer); },
+                    .snapshot_offered =
+                        [this](const raft::SnapshotOffer& offer) {
+                          receiver_->offer(offer.from, {.term = offer.point.term, .index = offer.point.index});
+                        },
                 });
 }
 
 std::vector<Stage*> MemberOf::stages() {
-  return {&*loop_, &*wal_, &*apply_, &*checkpoint_, &*watch_, &*reads_, &*snapshots_, &*pull_};
+  return {&*loop_, &*wal_, &*apply_, &*checkpoint_, &*watch_, &*reads_, &*snapshots_, &*receiver_};
 }
 
 void MemberOf::start() {

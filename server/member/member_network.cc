@@ -28,13 +28,13 @@ void MemberOf::on_frame(uint64_t from, Network::Lane lane, Bytes frame) {
       return loop_->receive_forwarded(from, std::move(frame));
     case Network::Lane::kSnapshot:
       if (is_piece_request(as_bytes(frame))) return snapshots_->serve(from, std::move(frame));
-      return pull_->frame(from, std::move(frame));
+      return receiver_->take(from, std::move(frame));
   }
 }
 
 void MemberOf::on_unreachable(uint64_t peer) {
   loop_->unreachable(peer);
-  pull_->unreachable(peer);
+  receiver_->unreachable(peer);
 }
 
 void MemberOf::on_removed() { failure_.stop({Code::kFailedPrecondition, kErrorRemoved}); }
@@ -63,11 +63,13 @@ void MemberOf::make_snapshot(uint64_t to, uint64_t index_min) {
   });
 }
 
-void MemberOf::snapshot_built(const Generation& generation, const snapshot::Manifest& manifest) {
+void MemberOf::snapshot_built(const SnapshotReceiver::Built& built) {
   raft::Membership membership;
-  if (const auto members = apply::Members::parse(manifest.membership)) membership = membership_of(members->list());
-  loop_->install({generation.index, generation.term}, std::move(membership),
-                 [this](bool wanted) { pull_->verdict(wanted); });
+  if (const auto members = apply::Members::parse(built.membership)) membership = membership_of(members->list());
+  loop_->install({built.at.index, built.at.term}, std::move(membership), [this, at = built.at](bool wanted) {
+    if (wanted) return around_.on_replace(at);
+    receiver_->discard();
+  });
 }
 
 }  // namespace member

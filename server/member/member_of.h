@@ -19,7 +19,7 @@
 #include "member/member.h"
 #include "member/read_stage.h"
 #include "member/snapshot_make.h"
-#include "member/snapshot_pull.h"
+#include "member/snapshot_receive.h"
 #include "member/stage_thread.h"
 #include "member/wal_stage.h"
 #include "member/watch_stage.h"
@@ -78,7 +78,7 @@ class MemberOf final : public Member, private Network::Receiver {
   Bytes describe_cluster() override;
   void tell_network();
   void make_snapshot(uint64_t to, uint64_t index_min);
-  void snapshot_built(const Generation& generation, const snapshot::Manifest& manifest);
+  void snapshot_built(const SnapshotReceiver::Built& built);
 
   // housekeeping.cc
   Time housekeeping(Time now);
@@ -110,7 +110,7 @@ class MemberOf final : public Member, private Network::Receiver {
   std::optional<WatchStage> watch_;
   std::optional<ReadStage> reads_;
   std::optional<SnapshotMaker> snapshots_;
-  std::optional<SnapshotPull> pull_;
+  std::optional<SnapshotReceiver> receiver_;
   std::optional<Loop> loop_;
   Compactor compactor_;
   std::deque<StageThread> threads_;
