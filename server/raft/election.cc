@@ -138,7 +138,10 @@ void Node::count_votes() {
 
 // Reads that another leader was asked for will not be answered.
 void Node::set_leader(uint64_t leader) {
-  if (leader != leader_) drop_reads(forwarded_.drop_all());
+  if (leader != leader_) {
+    drop_reads(forwarded_.drop_all());
+    acknowledged_ = 0;
+  }
   leader_ = leader;
   leader_heard_ = now_;
 }

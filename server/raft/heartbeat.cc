@@ -1,6 +1,7 @@
 // Heartbeats, and who was heard of lately (dissertation, 6.2: a leader without a quorum steps down).
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "raft/node.h"
 
@@ -20,22 +21,35 @@ Status Node::on_heartbeat(const Message& message) {
   Message reply = reply_to(message, MessageType::kHeartbeatResponse);
   reply.read_round = message.read_round;
   reply.log_index = log_.last_index();
+  reply.hint_index = acknowledged_durably();
   reply.commit = commit_;
   auto& queue = durable_term_ == term_ ? messages_now_ : messages_after_sync_;
   queue.push_back(std::move(reply));
   return {};
 }
 
+// What append responses have said or would say by now: some of them may be lost. A snapshot is durable only when its
+// hand-over is, although the log begins with it before.
+uint64_t Node::acknowledged_durably() const {
+  if (installed_unhanded_ || installing_ > persisted_) return 0;
+  return std::min(acknowledged_, durable_);
+}
+
 void Node::on_heartbeat_response(const Message& message) {
   Progress* const progress = heard_from(message);
   if (progress == nullptr) return;
   progress->read_round = std::max(progress->read_round, message.read_round);
+  if (message.hint_index > progress->match && message.hint_index <= log_.last_index()) {
+    arrived(message.from, *progress, message.hint_index);
+  }
+  // Rounds of heartbeats for reads may follow each other within microseconds: they say nothing about what is lost.
+  if (std::exchange(progress->heartbeat_tick, now_) == now_) return;
   progress->probe_sent = false;
   if (progress->state != Progress::State::kReplicate || progress->inflight.empty()) return;
   // An append or its answer was lost: start over behind what is known. (A full window would never move again.) What has
   // arrived may only be waiting for a slow disk there, and is not worth sending twice soon.
-  const bool arrived = message.log_index >= progress->inflight.front().last_index;
-  const uint32_t heartbeats_max = arrived ? kHeartbeatsWithoutAnswerMax : kHeartbeatsWithoutArrivalMax;
+  const bool has_arrived = message.log_index >= progress->inflight.front().last_index;
+  const uint32_t heartbeats_max = has_arrived ? kHeartbeatsWithoutAnswerMax : kHeartbeatsWithoutArrivalMax;
   if (++progress->heartbeats_without_progress >= heartbeats_max) progress->begin_probe();
 }
 
@@ -47,7 +61,6 @@ void Node::send_heartbeats() {
     message.commit = std::min(progress.match, commit_);
     message.read_round = reads_.round();
     messages_now_.push_back(std::move(message));
-    send_offer(id, progress);
   }
 }
 

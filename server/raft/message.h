@@ -18,7 +18,8 @@ enum class MessageType : uint8_t {
   kAppend = 3,              // log_index, log_term: the entry before `entries`; commit
   kAppendResponse = 4,      // log_index: the last that matches; or reject with log_index and hint; commit
   kHeartbeat = 5,           // commit (never above what the receiver is known to have), read_round
-  kHeartbeatResponse = 6,   // read_round as received; log_index: the log's end, durable or not; commit
+  kHeartbeatResponse = 6,   // read_round as received; log_index: the log's end, durable or not; hint_index: the last
+                            // that was or would be acknowledged; commit
   kPreVote = 7,             // as kVote; `term` is the one after the sender's: nobody takes it over
   kPreVoteResponse = 8,     // granted: `term` as received; reject: the sender's own
   kTimeoutNow = 9,          // the leader hands over: campaign at once

@@ -100,6 +100,7 @@ void Node::tick_leader() {
   ticks_ = 0;
   continue_transfer();
   send_heartbeats();
+  for (const auto& [id, progress] : progress_) send_offer(id, progress);
 }
 
 Status Node::step(Message message) {

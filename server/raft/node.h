@@ -184,6 +184,7 @@ class Node {
   void cut_log_from(uint64_t index);
   void acknowledge(uint64_t index);
   Status on_append_response(const Message& message);
+  void arrived(uint64_t from, Progress& progress, uint64_t index);
   void on_append_rejected(const Message& message, Progress& progress);
   void send_appends();
   void send_appends(uint64_t to, Progress& progress);
@@ -194,6 +195,7 @@ class Node {
   void on_heartbeat_response(const Message& message);
   void send_heartbeats();
   Progress* heard_from(const Message& message);
+  uint64_t acknowledged_durably() const;
   bool is_recently_active(const Progress& progress) const;
   bool hears_of_quorum() const;
 
@@ -234,6 +236,7 @@ class Node {
   uint64_t leader_ = kNobody;
   uint64_t now_ = 0;           // ticks since the start
   uint64_t leader_heard_ = 0;  // follower: when, of leader_
+  uint64_t acknowledged_ = 0;  // follower: to leader_ in this term: the logs agree through here
   uint32_t ticks_ = 0;         // since the last heartbeat sent (leader), heard of, or vote given
   uint32_t election_timeout_ticks_ = 0;
   std::map<uint64_t, bool> votes_;         // candidates: answers by voter; its own (real) one once it is durable
@@ -261,6 +264,8 @@ class Node {
   std::deque<HandOver> hand_overs_;  // not durable yet
   uint64_t persisted_tick_ = 0;      // when one became durable last
   std::optional<SnapshotPoint> installed_unhanded_;
+  BatchNumber installing_{};  // the last hand-over with a snapshot; not durable while persisted_ is below
+  BatchNumber persisted_{};
 
   // Hand-overs to apply: applied_ <= delivered_ <= min(commit_, durable_).
   uint64_t delivered_;

@@ -32,7 +32,8 @@ struct Progress {
   uint64_t commit_known = 0;                 // there
   uint64_t read_round = 0;                   // the last round of heartbeats it has answered
   bool probe_sent = false;                   // kProbe: waiting for the answer or the next heartbeat's
-  uint32_t heartbeats_without_progress = 0;  // kReplicate, with appends in flight
+  uint32_t heartbeats_without_progress = 0;  // kReplicate, with appends in flight; ticks in which one was answered
+  uint64_t heartbeat_tick = 0;               // when one was answered last
   std::deque<InFlight> inflight = {};        // kReplicate: each append that is not answered
   uint64_t inflight_bytes = 0;
 

@@ -51,6 +51,7 @@ void Node::take_persistent(Ready& ready) {
     return;
   }
   ready.batch = static_cast<BatchNumber>(next_batch_++);
+  if (ready.snapshot) installing_ = ready.batch;
   hand_overs_.push_back({ready.batch, handed_, handed_state_.term, handed_state_.vote, now_});
 }
 
@@ -68,8 +69,9 @@ void Node::persisted(BatchNumber batch) {
     durable_ = std::max(durable_, hand_over.last_index);
     durable_term_ = hand_over.term;
     durable_vote_ = hand_over.vote;
-    hand_overs_.pop_front();
+    persisted_ = hand_over.batch;
     persisted_tick_ = now_;
+    hand_overs_.pop_front();
   }
   if (role_ == Role::kCandidate && durable_term_ == term_ && durable_vote_ == config_.id) {
     votes_[config_.id] = true;

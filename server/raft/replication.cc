@@ -71,6 +71,7 @@ void Node::acknowledge(uint64_t index) {
   Message message = message_to(leader_, MessageType::kAppendResponse);
   message.log_index = index;
   message.commit = commit_;
+  acknowledged_ = std::max(acknowledged_, index);
   messages_after_sync_.push_back(std::move(message));
 }
 
@@ -82,16 +83,21 @@ Status Node::on_append_response(const Message& message) {
     return {};
   }
   if (message.log_index > log_.last_index()) return refused(message, "has more than this leader's log");
-  progress->advance(message.log_index);
-  if (progress->state == Progress::State::kSnapshot) {
-    snapshot_or_entries_arrived(message.from, *progress);
-  } else if (progress->state == Progress::State::kProbe && message.log_index >= progress->match) {
-    progress->begin_replicate();
-  }
-  release_if_caught_up(*progress);
-  commit_what_a_majority_has();
-  if (message.from == transfer_to_) continue_transfer();
+  arrived(message.from, *progress, message.log_index);
   return {};
+}
+
+// The member's log is durable and agrees through `index`.
+void Node::arrived(uint64_t from, Progress& progress, uint64_t index) {
+  progress.advance(index);
+  if (progress.state == Progress::State::kSnapshot) {
+    snapshot_or_entries_arrived(from, progress);
+  } else if (progress.state == Progress::State::kProbe && index >= progress.match) {
+    progress.begin_replicate();
+  }
+  release_if_caught_up(progress);
+  commit_what_a_majority_has();
+  if (from == transfer_to_) continue_transfer();
 }
 
 void Node::on_append_rejected(const Message& message, Progress& progress) {

@@ -1,6 +1,8 @@
 // Snapshots, hand-over by hand-over, and what a slow member costs its leader.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "raft/raft_test_cluster.h"
 
 namespace raft {
@@ -52,7 +54,6 @@ TEST(Snapshot, EmptiesTheLogAndIsPersistedBeforeWhatFollows) {
   EXPECT_FALSE(ready->persists());
   ASSERT_TRUE(follower.offer(10, 3));
   EXPECT_FALSE(follower.node.take_ready());  // known
-  ASSERT_EQ(follower.node.committed_in_term(), false);
 
   ASSERT_TRUE(follower.node.install(10, 3, others()));
   EXPECT_EQ(follower.node.commit_index(), 10u);
@@ -231,6 +232,52 @@ TEST(Snapshot, ForASilentMemberNothingIsKept) {
   EXPECT_EQ(cluster.node(1).log().base_index(), 22u - 3u);
 }
 
+// The answers to appends were lost: heartbeats say it as well, and only what is durable.
+TEST(Flow, HeartbeatsAcknowledgeWhatIsDurable) {
+  TestCluster cluster(3, 1);
+  cluster.elect(1);
+  cluster.members.at(2).disk_stands_still = cluster.members.at(3).disk_stands_still = true;
+  ASSERT_TRUE(cluster.propose(1, {"a"}));
+  cluster.tick_all(2);
+  EXPECT_EQ(cluster.node(1).commit_index(), 1u);
+  cluster.cut = {{2, 1}, {3, 1}};
+  cluster.members.at(2).disk_stands_still = cluster.members.at(3).disk_stands_still = false;
+  cluster.settle();
+  cluster.cut.clear();
+  EXPECT_EQ(cluster.node(1).commit_index(), 1u);
+  cluster.tick_all(1);
+  EXPECT_EQ(cluster.node(1).commit_index(), 2u);
+}
+
+TEST(Snapshot, IsAcknowledgedByHeartbeatsOnlyWhenItIsDurable) {
+  Follower follower({});
+  ASSERT_TRUE(follower.offer(10, 3));
+  const auto beat = [&] {
+    EXPECT_TRUE(follower.step({.type = MessageType::kHeartbeat}));
+    return follower.node.take_ready();
+  };
+  beat();
+  ASSERT_TRUE(follower.node.install(10, 3, others()));
+  ASSERT_TRUE(follower.append(10, 3, {make_entry(11, 3)}, 11));
+  const auto ready = beat();
+  ASSERT_EQ(ready->messages_now.size(), 1u);
+  EXPECT_EQ(ready->messages_now[0].hint_index, 0u);
+  EXPECT_EQ(beat()->messages_now.at(0).hint_index, 0u);
+  follower.node.persisted(ready->batch);
+  EXPECT_EQ(beat()->messages_now.at(0).hint_index, 11u);
+}
+
+// What follows the last entry of an append may not be the leader's.
+TEST(Log, IsCommittedOnlyAsFarAsItAgrees) {
+  Follower follower({make_entry(1, 1), make_entry(2, 2)});
+  ASSERT_TRUE(follower.append(0, 0, {make_entry(1, 1)}, 2));
+  EXPECT_EQ(follower.node.commit_index(), 1u);
+  EXPECT_EQ(follower.node.last_index(), 2u);
+  ASSERT_TRUE(follower.append(1, 1, {make_entry(2, 3)}, 2));
+  EXPECT_EQ(follower.node.commit_index(), 2u);
+  EXPECT_EQ(follower.node.log().last_term(), 3u);
+}
+
 TEST(Flow, ASlowMemberIsSentNoMoreThanTheLimitsAndCostsNoMemory) {
   Config config = TestCluster::small();
   config.kept = {.entries_max = 10, .bytes_max = 2000};
@@ -263,6 +310,35 @@ TEST(Flow, ASlowMemberIsSentNoMoreThanTheLimitsAndCostsNoMemory) {
   cluster.members.at(3).disk_stands_still = false;
   cluster.tick_all(5);
   EXPECT_EQ(cluster.members.at(3).stored, cluster.node(1).last_index());
+}
+
+// Heartbeats of many rounds of reads overtake an append: that is no reason to send it again.
+TEST(Flow, ReadsDoNotMakeAppendsLookLost) {
+  TestCluster cluster(3, 1);
+  cluster.elect(1);
+  ASSERT_TRUE(cluster.propose(1, {"a"}));
+  const auto slow = std::find_if(cluster.network.begin(), cluster.network.end(),
+                                 [](const Message& message) { return message.to == 3; });
+  ASSERT_NE(slow, cluster.network.end());
+  const Message append = *slow;
+  cluster.network.erase(slow);
+  uint64_t again = 0;
+  cluster.on_delivery = [&](const Message& message, bool) {
+    if (message.to == 3 && message.type == MessageType::kAppend && !message.entries.empty()) ++again;
+  };
+  for (uint64_t context = 1; context <= 100; ++context) {
+    ASSERT_TRUE(cluster.read(1, {context}));
+    while (!cluster.network.empty()) {
+      const bool overtaken = cluster.network.front().to == 3 && cluster.network.front().type == MessageType::kAppend;
+      overtaken ? cluster.network.pop_front() : cluster.deliver(0);
+    }
+  }
+  EXPECT_EQ(cluster.answered_reads.size(), 100u);
+  EXPECT_EQ(cluster.node(1).progress().at(3).state, Progress::State::kReplicate);
+  EXPECT_EQ(again, 0u);
+  cluster.network.push_back(append);
+  cluster.settle();
+  EXPECT_EQ(cluster.node(3).last_index(), 2u);
 }
 
 TEST(Flow, BytesOnTheWayAreLimited) {
