@@ -45,7 +45,19 @@ Voters voters_without(const ReconfigView& view, uint64_t except) {
   return voters;
 }
 
+// Also refused when applied; asked for first, as in etcd's answers, whatever else is wrong.
+bool has_url_of(const ReconfigView& view, const MembershipChange& change) {
+  for (const apply::Member& member : view.members) {
+    const auto& urls = change.peer_urls();
+    if (std::find_first_of(urls.begin(), urls.end(), member.peer_urls.begin(), member.peer_urls.end()) != urls.end()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Status check_add(const ReconfigView& view, const MembershipChange& change) {
+  if (has_url_of(view, change)) return ::fail(Code::kFailedPrecondition, apply::kErrorPeerUrlExists);
   if (change.is_learner()) {
     const auto learners =
         std::count_if(view.members.begin(), view.members.end(), [](const auto& member) { return member.is_learner; });

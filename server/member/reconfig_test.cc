@@ -57,6 +57,19 @@ TEST(Reconfig, ALearnerMayComeAnyTimeButOnlyOne) {
   EXPECT_EQ(Cluster("aaA").check(MembershipChange::ADD, 99, true), kErrorTooManyLearners);
 }
 
+TEST(Reconfig, AUrlThatIsTakenIsToldFirst) {
+  Cluster cluster("aA");
+  cluster.members[1].peer_urls = {"http://x:1", "http://x:2"};
+  MembershipChange change;
+  change.set_kind(MembershipChange::ADD);
+  change.set_id(99);
+  change.set_is_learner(true);
+  change.add_peer_urls("http://y:1");
+  change.add_peer_urls("http://x:2");
+  const ReconfigView view{.members = cluster.members, .progress = cluster.progress, .self = 1, .last_index = 100};
+  EXPECT_EQ(check_reconfig(change, view).error().message, apply::kErrorPeerUrlExists);
+}
+
 TEST(Reconfig, ARemovalLeavesAQuorumThatIsUp) {
   EXPECT_EQ(Cluster("aaa").remove(2), "");
   EXPECT_EQ(Cluster("aaa").remove(1), "") << "the leader itself";
