@@ -123,6 +123,7 @@ using TextMap = std::unordered_map<std::string, Value, TextHash, std::equal_to<>
 }  // namespace
 
 struct Router::Tables {
+  Admission admission;
   std::deque<UnaryMethod> unary;
   std::deque<StreamMethod> stream;
   std::deque<PlainRoute> plain;
@@ -141,8 +142,19 @@ struct Router::Tables {
 Router::Router() : tables_(std::make_unique<Tables>()) {}
 Router::~Router() = default;
 
+void Router::admit(Admission admission) { tables_->admission = std::move(admission); }
+
 void Router::unary(UnaryMethod method) {
   CHECK(method.request != nullptr, method.name);
+  if (tables_->admission) {
+    method.handler = [admission = tables_->admission, name = method.name,
+                      handler = std::move(method.handler)](UnaryCall call) {
+      if (Status admitted = admission(name, call.request.get()); !admitted) {
+        return call.reply.send(::fail(std::move(admitted.error())));
+      }
+      handler(std::move(call));
+    };
+  }
   json::table_of(*method.request);  // refuses a type without JSON form now, not at the first call
   tables_->unary.push_back(std::move(method));
   const UnaryMethod& kept = tables_->unary.back();
@@ -151,6 +163,13 @@ void Router::unary(UnaryMethod method) {
 
 void Router::stream(StreamMethod method) {
   CHECK(method.request != nullptr, method.name);
+  if (tables_->admission) {
+    method.open = [admission = tables_->admission, name = method.name,
+                   open = std::move(method.open)](StreamStart start) -> Result<std::unique_ptr<StreamHandler>> {
+      TRY(admission(name, nullptr));
+      return open(std::move(start));
+    };
+  }
   json::table_of(*method.request);
   tables_->stream.push_back(std::move(method));
   const StreamMethod& kept = tables_->stream.back();

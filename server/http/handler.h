@@ -240,6 +240,10 @@ struct PlainRoute {
   bool get_only = true;  // other methods, HEAD too: 405
 };
 
+// Whether a call may be made at all; an error is its answer. Asked on the call's io thread; `request` is null where a
+// stream opens.
+using Admission = std::function<Status(const std::string& method, const Message* request)>;
+
 // Filled before the server starts. Registering a path or name twice is a CHECK.
 class Router {
  public:
@@ -247,6 +251,7 @@ class Router {
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
+  void admit(Admission admission);  // for methods that are registered after it; not for plain routes
   void unary(UnaryMethod method);
   void stream(StreamMethod method);
   void plain(PlainRoute route);

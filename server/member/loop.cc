@@ -235,6 +235,7 @@ void Loop::publish() {
   whole_quorum_.store(leads() && applied_term_ == node_.term() && voters.size() == 1 && voters[0] == node_.id(),
                       std::memory_order_release);
   term_.store(node_.term(), std::memory_order_relaxed);
+  is_learner_.store(node_.membership().is_learner(node_.id()), std::memory_order_relaxed);
   MutexLock lock(status_mutex_);
   status_ = {node_.leader(), node_.role(),       node_.term(),    node_.commit_index(),
              applied_index_, node_.last_index(), leader_changes_, node_.membership().is_learner(node_.id())};

@@ -90,6 +90,7 @@ class Loop final : public Stage {
 
   RaftStatus status() const;
   uint64_t term() const { return term_.load(std::memory_order_relaxed); }
+  bool is_learner() const { return is_learner_.load(std::memory_order_relaxed); }
 
   Time step() override;
   const char* name() const override { return "raft"; }
@@ -177,6 +178,7 @@ class Loop final : public Stage {
 
   std::atomic<bool> whole_quorum_{false};
   std::atomic<uint64_t> term_{0};
+  std::atomic<bool> is_learner_{false};
   mutable Mutex status_mutex_;
   RaftStatus status_ GUARDED_BY(status_mutex_);
 };

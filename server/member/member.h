@@ -90,6 +90,7 @@ class Member {
   };
   virtual State state() const = 0;
   virtual uint64_t term() const = 0;
+  virtual bool is_learner() const = 0;  // cheap: asked before each call of a client
   virtual uint64_t cluster_id() const = 0;
   virtual uint64_t member_id() const = 0;
   virtual std::vector<apply::Member> members() const = 0;

@@ -52,6 +52,7 @@ class MemberOf final : public Member, private Network::Receiver {
   watch::Hub& watches() override { return *hub_; }
   State state() const override;
   uint64_t term() const override { return loop_->term(); }
+  bool is_learner() const override { return loop_->is_learner(); }
   uint64_t cluster_id() const override { return folder_.contents.identity.cluster_id; }
   uint64_t member_id() const override { return folder_.contents.identity.member_id; }
   std::vector<apply::Member> members() const override { return applier_->members(); }

@@ -83,6 +83,9 @@ struct Context {
   LargeReads* large = nullptr;  // null: every answer is made where the call is handled
 };
 
+// What a learner refuses: all but its status and reads of what is at hand, as etcd's.
+http::Admission admission(const member::Member& member);
+
 // One function a service, each in the file of its name.
 void add_kv(http::Router& router, Context& context);
 void add_lease(http::Router& router, Context& context);

@@ -1,14 +1,20 @@
 // /health, /livez, /readyz: for load balancers and probes; texts and statuses are etcd's.
 #include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
 
 #include "rpc/context.h"
 
 namespace rpc {
 namespace {
 
+using Verdict = std::function<void(std::string failure)>;  // empty: well
+
+// Calls back once, on this thread or on one that may read the disk.
 struct Check {
   const char* name;
-  std::string (*failure)(Context&);  // empty: well
+  void (*run)(Context&, Verdict);
 };
 
 std::string read_failure(Context& context) {
@@ -21,101 +27,142 @@ std::string read_failure(Context& context) {
   return read ? "" : read.error().message;
 }
 
-std::string serializable_read(Context& context) { return read_failure(context); }
+void serializable_read(Context& context, Verdict verdict) { verdict(read_failure(context)); }
 
-std::string linearizable_read(Context& context) {
+// Through the leader, whatever this member believes of it: one that was cut off is not answered.
+void linearizable_read(Context& context, Verdict verdict) {
   const auto state = context.member.state();
-  if (state.raft.leader == raft::kNobody) return member::kErrorNoLeader;
-  if (state.out_of_space) return "the disk is full: writes wait for space";
-  if (!state.ready) return member::kErrorTimeout;
-  return read_failure(context);
+  if (state.raft.leader == raft::kNobody) return verdict(member::kErrorNoLeader);
+  if (state.out_of_space) return verdict("the disk is full: writes wait for space");
+  if (!state.ready) return verdict(member::kErrorTimeout);
+  context.member.linearize([&context, verdict = std::move(verdict)](const Status& status) {
+    verdict(status ? read_failure(context) : status.error().message);
+  });
 }
 
-std::string data_corruption(Context& context) {
+void data_corruption(Context& context, Verdict verdict) {
   for (const auto& alarm : context.member.alarms()) {
-    if (alarm.alarm() == etcdserverpb::CORRUPT) return "alarm activated: CORRUPT";
+    if (alarm.alarm() == etcdserverpb::CORRUPT) return verdict("alarm activated: CORRUPT");
   }
-  return "";
+  verdict("");
 }
 
-std::string non_learner(Context& context) {
-  for (const auto& member : context.member.members()) {
-    if (member.id == context.member.member_id() && member.is_learner) return "member is learner";
+void non_learner(Context& context, Verdict verdict) {
+  for (const apply::Member& member : context.member.members()) {
+    if (member.id == context.member.member_id() && member.is_learner) return verdict("not supported for learner");
   }
-  return "";
+  verdict("");
 }
 
-http::PlainResponse run(Context& context, const std::vector<Check>& checks, const http::PlainRequest& request,
-                        bool may_exclude) {
-  const std::vector<std::string> excluded =
-      may_exclude ? http::query_values(request.query, "exclude") : std::vector<std::string>{};
-  std::string text;
-  bool well = true;
-  for (const Check& check : checks) {
-    if (std::find(excluded.begin(), excluded.end(), check.name) != excluded.end()) continue;
-    const std::string failure = check.failure(context);
-    well = well && failure.empty();
-    text += failure.empty() ? std::string("[+]") + check.name + " ok\n"
-                            : std::string("[-]") + check.name + " failed: " + failure + "\n";
+constexpr Check kLivez[] = {{"serializable_read", serializable_read}};
+constexpr Check kReadyz[] = {{"data_corruption", data_corruption},
+                             {"serializable_read", serializable_read},
+                             {"linearizable_read", linearizable_read},
+                             {"non_learner", non_learner}};
+
+// One request for some checks, which run one after another.
+class Run : public std::enable_shared_from_this<Run> {
+ public:
+  Run(Context& context, std::vector<Check> checks, bool verbose, http::PlainReply reply)
+      : context_(context), checks_(std::move(checks)), verbose_(verbose), reply_(std::move(reply)) {}
+
+  void go_on() {
+    if (next_ == checks_.size()) return answer();
+    checks_[next_].run(context_, [self = shared_from_this()](const std::string& failure) { self->note(failure); });
   }
-  http::PlainResponse response;
-  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
-  if (!well) {
-    response.status = 503;
-    response.body = text + "\n";
-    return response;
+
+ private:
+  void note(const std::string& failure) {
+    const std::string name = checks_[next_++].name;
+    well_ = well_ && failure.empty();
+    text_ += failure.empty() ? "[+]" + name + " ok\n" : "[-]" + name + " failed: " + failure + "\n";
+    go_on();
   }
-  if (http::query_value(request.query, "verbose")) response.body = text;
-  response.body += "ok\n";
-  return response;
+
+  void answer() {
+    http::PlainResponse response;
+    response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+    if (!well_) {
+      response.status = 503;
+      response.body = text_ + "\n";
+    } else {
+      response.body = (verbose_ ? text_ : "") + "ok\n";
+    }
+    reply_.send(std::move(response));
+  }
+
+  Context& context_;
+  const std::vector<Check> checks_;
+  const bool verbose_;
+  http::PlainReply reply_;
+  size_t next_ = 0;
+  bool well_ = true;
+  std::string text_;
+};
+
+void run(Context& context, std::vector<Check> checks, const http::PlainRequest& request, http::PlainReply reply) {
+  const bool verbose = http::query_value(request.query, "verbose").has_value();
+  std::make_shared<Run>(context, std::move(checks), verbose, std::move(reply))->go_on();
 }
 
-void add_checks(http::Router& router, Context& context, const std::string& path, const std::vector<Check>& checks) {
-  router.plain({.path = path, .handler = [&context, checks](http::PlainRequest request, http::PlainReply reply) {
-                  reply.send(run(context, checks, request, true));
+void add_checks(http::Router& router, Context& context, const std::string& path, std::span<const Check> checks) {
+  router.plain({.path = path, .handler = [&context, checks](const http::PlainRequest& request, http::PlainReply reply) {
+                  const auto excluded = http::query_values(request.query, "exclude");
+                  std::vector<Check> wanted;
+                  for (const Check& check : checks) {
+                    if (std::find(excluded.begin(), excluded.end(), check.name) == excluded.end()) {
+                      wanted.push_back(check);
+                    }
+                  }
+                  run(context, std::move(wanted), request, std::move(reply));
                 }});
   for (const Check& check : checks) {
     router.plain({.path = path + "/" + check.name,
-                  .handler = [&context, check](http::PlainRequest request, http::PlainReply reply) {
-                    reply.send(run(context, {check}, request, false));
+                  .handler = [&context, check](const http::PlainRequest& request, http::PlainReply reply) {
+                    run(context, {check}, request, std::move(reply));
                   }});
   }
 }
 
-// "" when well.
-std::string unhealthy_because(Context& context, const http::PlainRequest& request) {
+void answer_health(http::PlainReply& reply, const std::string& reason) {
+  http::PlainResponse response;
+  response.body =
+      std::string(R"({"health":")") + (reason.empty() ? "true" : "false") + R"(","reason":")" + reason + R"("})";
+  if (!reason.empty()) {
+    response.status = 503;
+    response.body += "\n";
+    response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  }
+  reply.send(std::move(response));
+}
+
+void health(Context& context, const http::PlainRequest& request, http::PlainReply reply) {
   const auto excluded = http::query_values(request.query, "exclude");
   for (const auto& alarm : context.member.alarms()) {
     const std::string name = etcdserverpb::AlarmType_Name(alarm.alarm());
-    if (std::find(excluded.begin(), excluded.end(), name) == excluded.end()) return "ALARM " + name;
+    if (std::find(excluded.begin(), excluded.end(), name) == excluded.end()) {
+      return answer_health(reply, "ALARM " + name);
+    }
   }
   const bool serializable = http::query_value(request.query, "serializable") == "true";
-  if (!serializable && context.member.state().raft.leader == raft::kNobody) return "RAFT NO LEADER";
-  const std::string failure = serializable ? serializable_read(context) : linearizable_read(context);
-  return failure.empty() ? "" : "RANGE ERROR:" + failure;
+  if (!serializable && context.member.state().raft.leader == raft::kNobody) {
+    return answer_health(reply, "RAFT NO LEADER");
+  }
+  const auto shared = std::make_shared<http::PlainReply>(std::move(reply));
+  const auto verdict = [shared](const std::string& failure) {
+    answer_health(*shared, failure.empty() ? "" : "RANGE ERROR:" + failure);
+  };
+  serializable ? serializable_read(context, verdict) : linearizable_read(context, verdict);
 }
 
 }  // namespace
 
 void add_health(http::Router& router, Context& context) {
-  router.plain({.path = "/health", .handler = [&context](http::PlainRequest request, http::PlainReply reply) {
-                  const std::string reason = unhealthy_because(context, request);
-                  http::PlainResponse response;
-                  response.body = std::string(R"({"health":")") + (reason.empty() ? "true" : "false") +
-                                  R"(","reason":")" + reason + R"("})";
-                  if (!reason.empty()) {
-                    response.status = 503;
-                    response.body += "\n";
-                    response.headers.emplace_back("X-Content-Type-Options", "nosniff");
-                  }
-                  reply.send(std::move(response));
+  router.plain({.path = "/health", .handler = [&context](const http::PlainRequest& request, http::PlainReply reply) {
+                  health(context, request, std::move(reply));
                 }});
-  add_checks(router, context, "/livez", {{"serializable_read", serializable_read}});
-  add_checks(router, context, "/readyz",
-             {{"data_corruption", data_corruption},
-              {"serializable_read", serializable_read},
-              {"linearizable_read", linearizable_read},
-              {"non_learner", non_learner}});
+  add_checks(router, context, "/livez", kLivez);
+  add_checks(router, context, "/readyz", kReadyz);
 }
 
 }  // namespace rpc

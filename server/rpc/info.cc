@@ -20,6 +20,8 @@ void add_gauges(metrics::Registry& registry, const member::Member& member) {
         [](const State& s) { return s.raft.leader != raft::kNobody ? 1.0 : 0.0; });
   gauge("etcd_server_is_leader", "Whether or not this member is a leader. 1 if is, 0 otherwise.",
         [](const State& s) { return s.raft.role == raft::Role::kLeader ? 1.0 : 0.0; });
+  gauge("etcd_server_is_learner", "Whether or not this member is a learner. 1 if is, 0 otherwise.",
+        [](const State& s) { return s.is_learner ? 1.0 : 0.0; });
   counter("etcd_server_leader_changes_seen_total", "The number of leader changes seen.",
           [](const State& s) { return static_cast<double>(s.raft.leader_changes); });
   gauge("etcd_server_proposals_committed_total", "The total number of consensus proposals committed.",

@@ -12,15 +12,8 @@ struct Missing {
 };
 
 constexpr Missing kMissing[] = {
-    {"etcdserverpb.Cluster", "MemberAdd", "/v3/cluster/member/add"},
-    {"etcdserverpb.Cluster", "MemberRemove", "/v3/cluster/member/remove"},
-    {"etcdserverpb.Cluster", "MemberUpdate", "/v3/cluster/member/update"},
-    {"etcdserverpb.Cluster", "MemberPromote", "/v3/cluster/member/promote"},
     {"etcdserverpb.Maintenance", "Defragment", "/v3/maintenance/defragment"},
-    {"etcdserverpb.Maintenance", "Hash", "/v3/maintenance/hash"},
-    {"etcdserverpb.Maintenance", "HashKV", "/v3/maintenance/hashkv"},
     {"etcdserverpb.Maintenance", "Snapshot", "/v3/maintenance/snapshot"},
-    {"etcdserverpb.Maintenance", "MoveLeader", "/v3/maintenance/transfer-leadership"},
     {"etcdserverpb.Maintenance", "Downgrade", "/v3/maintenance/downgrade"},
     {"etcdserverpb.Auth", "AuthEnable", "/v3/auth/enable"},
     {"etcdserverpb.Auth", "AuthDisable", "/v3/auth/disable"},

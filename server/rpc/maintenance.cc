@@ -1,14 +1,24 @@
-// Maintenance: status and alarms.
+// Maintenance: status, alarms, moving the leadership. Hashes are in hash_read.cc.
+#include <algorithm>
+
 #include "config/version.h"
 #include "rpc/context.h"
+#include "rpc/hash_read.h"
 
 namespace rpc {
 namespace {
 
 using etcdserverpb::AlarmRequest;
 using etcdserverpb::AlarmResponse;
+using etcdserverpb::HashKVRequest;
+using etcdserverpb::HashRequest;
+using etcdserverpb::MoveLeaderRequest;
+using etcdserverpb::MoveLeaderResponse;
 using etcdserverpb::StatusRequest;
 using etcdserverpb::StatusResponse;
+
+constexpr const char* kErrorNotLeader = "etcdserver: not leader";
+constexpr const char* kErrorBadTransferee = "etcdserver: bad leader transferee";
 
 // As Go prints the message, which is what clients of etcd see.
 std::string text_of(const etcdserverpb::AlarmMember& alarm) {
@@ -29,6 +39,7 @@ void status(Context& context, http::UnaryCall call) {
   response.set_raftindex(state.raft.commit_index);
   response.set_raftterm(state.raft.term);
   response.set_raftappliedindex(state.published.applied_index);
+  response.set_islearner(state.is_learner);
   response.mutable_downgradeinfo();
   if (state.raft.leader == raft::kNobody) response.add_errors(member::kErrorNoLeader);
   for (const auto& alarm : context.member.alarms()) response.add_errors(text_of(alarm));
@@ -42,17 +53,40 @@ void alarm(Context& context, http::UnaryCall call) {
   propose<AlarmResponse>(context, std::move(command), std::move(call.reply));
 }
 
+// Only the leader is asked, as in etcd. The answer has no header.
+void move_leader(Context& context, http::UnaryCall call) {
+  const uint64_t to = call.take<MoveLeaderRequest>()->targetid();
+  if (context.member.state().raft.leader != context.member.member_id()) {
+    return call.reply.fail(Code::kFailedPrecondition, kErrorNotLeader);
+  }
+  const auto members = context.member.members();
+  const bool may_lead =
+      std::any_of(members.begin(), members.end(), [to](const apply::Member& m) { return m.id == to && !m.is_learner; });
+  if (!may_lead) return call.reply.fail(Code::kFailedPrecondition, kErrorBadTransferee);
+  auto shared = std::make_shared<http::Reply>(std::move(call.reply));
+  context.member.transfer_leadership(to, [shared](Status done) {
+    if (!done) return shared->send(::fail(std::move(done.error())));
+    shared->send(std::make_unique<const MoveLeaderResponse>());
+  });
+}
+
+template <class Request>
+void add(http::Router& router, Context& context, const char* name, const char* path,
+         void (*handler)(Context&, http::UnaryCall)) {
+  router.unary({.name = std::string("/etcdserverpb.Maintenance/") + name,
+                .paths = {std::string("/v3/maintenance/") + path},
+                .request = &Request::default_instance(),
+                .handler = [&context, handler](http::UnaryCall call) { handler(context, std::move(call)); }});
+}
+
 }  // namespace
 
 void add_maintenance(http::Router& router, Context& context) {
-  router.unary({.name = "/etcdserverpb.Maintenance/Status",
-                .paths = {"/v3/maintenance/status"},
-                .request = &StatusRequest::default_instance(),
-                .handler = [&context](http::UnaryCall call) { status(context, std::move(call)); }});
-  router.unary({.name = "/etcdserverpb.Maintenance/Alarm",
-                .paths = {"/v3/maintenance/alarm"},
-                .request = &AlarmRequest::default_instance(),
-                .handler = [&context](http::UnaryCall call) { alarm(context, std::move(call)); }});
+  add<StatusRequest>(router, context, "Status", "status", status);
+  add<AlarmRequest>(router, context, "Alarm", "alarm", alarm);
+  add<HashRequest>(router, context, "Hash", "hash", hash);
+  add<HashKVRequest>(router, context, "HashKV", "hashkv", hash_kv);
+  add<MoveLeaderRequest>(router, context, "MoveLeader", "transfer-leadership", move_leader);
 }
 
 }  // namespace rpc
