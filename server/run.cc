@@ -235,6 +235,7 @@ int run_once(const config::Options& options, std::optional<Replacement>& replace
   rpc::LargeReads large({.reader = [&member] { return (*member)->reader(); },
                          .damaged = [&member](const Error& error) { (*member)->damaged(error); }});
   rpc::Context context{**member, header, readers, counters, {options.max_request_bytes, options.max_txn_ops}, &large};
+  client_routes.admit(rpc::admission(**member));
   rpc::add_kv(client_routes, context);
   rpc::add_watch(client_routes, (*member)->watches(), header);
   rpc::add_lease(client_routes, context);
