@@ -64,10 +64,17 @@ void Node::campaign(bool forced) {
   ask_for_votes(MessageType::kVote, forced);  // its own vote counts when it is durable: persisted()
 }
 
+// Those that have not answered: most likely they still heard of the leader, a tick longer than this member did.
+void Node::ask_again_for_pre_votes() {
+  if (role_ == Role::kPreCandidate && ticks_ % config_.heartbeat_ticks == 0) {
+    ask_for_votes(MessageType::kPreVote, false);
+  }
+}
+
 void Node::ask_for_votes(MessageType type, bool forced) {
   const bool pre_vote = type == MessageType::kPreVote;
   for (const uint64_t voter : membership_.voters) {
-    if (voter == config_.id) continue;
+    if (voter == config_.id || votes_.contains(voter)) continue;
     Message message = message_to(voter, type);
     if (pre_vote) ++message.term;
     message.log_index = log_.last_index();

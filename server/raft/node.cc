@@ -81,7 +81,11 @@ void Node::tick() {
     return;
   }
   ask_leader_again();
-  if (ticks_ >= election_timeout_ticks_) election_timed_out();
+  if (ticks_ >= election_timeout_ticks_) {
+    election_timed_out();
+  } else {
+    ask_again_for_pre_votes();
+  }
 }
 
 void Node::tick_leader() {

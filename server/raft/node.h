@@ -168,6 +168,7 @@ class Node {
   void pre_campaign();
   void campaign(bool forced);
   void campaign_if_alone();
+  void ask_again_for_pre_votes();
   void ask_for_votes(MessageType type, bool forced);
   void count_votes();
   void become_follower(uint64_t term, uint64_t leader);

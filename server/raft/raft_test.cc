@@ -47,6 +47,21 @@ TEST(Raft, OnlyAMemberWithAllCommittedEntriesIsElected) {
   EXPECT_EQ(*cluster.decided(2).data, "a");
 }
 
+// The first to miss its leader is not sent back to wait because the others heard of the leader a little longer.
+TEST(Raft, APreVoteThatWasIgnoredIsAskedForAgain) {
+  TestCluster cluster(3, 1);
+  cluster.elect(1);
+  cluster.crash(1);
+  for (int i = 0; i < 9; ++i) cluster.tick(3);  // not beyond its shortest timeout
+  for (int i = 0; i < 100 && cluster.node(2).role() == Role::kFollower; ++i) cluster.tick(2);
+  cluster.settle();
+  EXPECT_EQ(cluster.node(2).role(), Role::kPreCandidate);  // 3 ignored it
+  cluster.tick(3);
+  cluster.tick(2);
+  cluster.settle();
+  EXPECT_EQ(cluster.node(2).role(), Role::kLeader);
+}
+
 // Paper, figure 8: an entry of an earlier term that is on a majority is not committed by that.
 TEST(Raft, EntriesOfEarlierTermsAreNotCommittedByCounting) {
   SeededRandom random(1);
