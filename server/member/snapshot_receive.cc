@@ -123,7 +123,7 @@ Time SnapshotReceiver::build() {
 }
 
 // The file stays unless it is of no use: it may be fetched on, or built from again when there is space.
-void SnapshotReceiver::fail(const Error& error) {
+void SnapshotReceiver::fail(Error error) {
   const Generation snapshot = fetch_->options().snapshot;
   log_warn("a snapshot could not be fetched or built", {{"snapshot", snapshot.name()}, {"error", error.message}});
   install_.reset();
@@ -133,7 +133,7 @@ void SnapshotReceiver::fail(const Error& error) {
   fetch_.reset();
   remove_file();
   not_before_ = parts_.clock.monotonic() + kRestAfterFailure;
-  parts_.failed(snapshot, error);
+  parts_.failed(snapshot, std::move(error));
 }
 
 }  // namespace member

@@ -62,7 +62,7 @@ class SnapshotReceiver final : public Stage {
   Time begin();
   Time fetch();
   Time build();
-  void fail(const Error& error);
+  void fail(Error error);
 
   Parts parts_;
   Inbox<Event> inbox_;
