@@ -267,6 +267,26 @@ TEST(Snapshot, IsAcknowledgedByHeartbeatsOnlyWhenItIsDurable) {
   EXPECT_EQ(beat()->messages_now.at(0).hint_index, 11u);
 }
 
+// What one leader was told of the log says nothing to the next, whose log may be another.
+TEST(Flow, AnotherLeaderIsToldNothingOfBefore) {
+  Follower follower({});
+  ASSERT_TRUE(follower.append(0, 0, {make_entry(1, 3), make_entry(2, 3)}));
+  follower.node.persisted(follower.node.take_ready()->batch);
+  ASSERT_TRUE(follower.step({.type = MessageType::kHeartbeat}));
+  EXPECT_EQ(follower.node.take_ready()->messages_now.at(0).hint_index, 2u);
+  Message beat{.type = MessageType::kHeartbeat, .from = 3, .to = 1, .term = 4};
+  ASSERT_TRUE(follower.node.step(beat));
+  follower.node.persisted(follower.node.take_ready()->batch);
+  ASSERT_TRUE(follower.node.step(beat));
+  EXPECT_EQ(follower.node.take_ready()->messages_now.at(0).hint_index, 0u);
+  beat = {.type = MessageType::kHeartbeat, .from = 3, .to = 1, .term = 5};  // the same one, in another term
+  ASSERT_TRUE(follower.node.step({.type = MessageType::kAppend, .from = 3, .to = 1, .term = 4, .entries = {}}));
+  ASSERT_TRUE(follower.node.step(beat));
+  follower.node.persisted(follower.node.take_ready()->batch);
+  ASSERT_TRUE(follower.node.step(beat));
+  EXPECT_EQ(follower.node.take_ready()->messages_now.at(0).hint_index, 0u);
+}
+
 // What follows the last entry of an append may not be the leader's.
 TEST(Log, IsCommittedOnlyAsFarAsItAgrees) {
   Follower follower({make_entry(1, 1), make_entry(2, 2)});
