@@ -29,6 +29,7 @@ Loop::Loop(const Options& options, raft::Config config, raft::Restored restored,
       forwarded_in_(*this, kForwardedWaitingMax),
       calls_in_(*this, kCallsWaitingMax) {
   applied_index_ = node_.applied_index();
+  membership_index_ = applied_index_;
   next_tick_ = parts_.clock.monotonic() + options_.heartbeat_interval;
   publish();
 }
@@ -149,6 +150,7 @@ void Loop::take_applied(Time now) {
   }
   if (membership_index > 0) {
     node_.set_membership(membership_index, membership_of(parts_.members()));
+    membership_index_ = membership_index;
     parts_.membership_changed();
   }
   applied_index_ = applied_.back().index;
@@ -176,7 +178,9 @@ void Loop::hand_over() {
     for (const uint64_t context : ready->reads_dropped) {
       if (auto dropped = reads_.extract(context)) dropped.mapped().done(::fail(Code::kUnavailable, kErrorNoLeader));
     }
-    for (const uint64_t member : ready->snapshots_needed) parts_.snapshot_needed(member, node_.log().base_index());
+    // An older snapshot may not know the member that it is for.
+    const uint64_t snapshot_min = std::max(node_.log().base_index(), membership_index_);
+    for (const uint64_t member : ready->snapshots_needed) parts_.snapshot_needed(member, snapshot_min);
     if (ready->snapshot_offered) parts_.snapshot_offered(*ready->snapshot_offered);
   }
 }

@@ -164,6 +164,7 @@ class Loop final : public Stage {
   Time next_sweep_{};
   uint64_t applied_index_ = 0;
   uint64_t applied_term_ = 0;
+  uint64_t membership_index_ = 0;  // the last change that is applied here; at the start all that was applied
   raft::SoftState soft_;
   uint64_t leader_changes_ = 0;
   uint64_t next_read_ = 1;
