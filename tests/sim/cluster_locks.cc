@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/cluster_clients.h"
+#include "sim/cluster_sessions.h"
 
 namespace sim {
 namespace {
@@ -13,6 +14,14 @@ constexpr const char* kPrefixEnd = "lock/a0";
 constexpr const char* kProtected = "fenced/a";
 
 }  // namespace
+
+size_t LockClients::begin(const Client& client, history::LeaseCall::Kind kind) {
+  return begin_lease_call(record_, {.kind = kind, .lease = client.lease, .client = 600, .call = now()});
+}
+
+void LockClients::end(size_t call, history::Outcome outcome, int64_t ttl) {
+  end_lease_call(record_, call, outcome, ttl, now());
+}
 
 uint64_t LockClients::ask(size_t place, size_t node) {
   Client& client = clients_[place];
@@ -81,7 +90,9 @@ void LockClients::grant(size_t place, size_t node) {
   command.mutable_lease_grant()->set_id(client.lease);
   command.mutable_lease_grant()->set_ttl(kTtlSeconds);
   const uint64_t request = ask(place, node);
-  cluster_.member(node).propose(std::move(command), [this, place, request](const Result<apply::Message>& done) {
+  const size_t call = begin(client, history::LeaseCall::Kind::kGrant);
+  cluster_.member(node).propose(std::move(command), [this, place, request, call](const Result<apply::Message>& done) {
+    end(call, done ? history::Outcome::kOk : outcome_of(done.error()), done ? kTtlSeconds : 0);
     Client* client = answered(place, request);
     if (client == nullptr) return;
     if (!done) return start_over(*client);
@@ -93,8 +104,10 @@ void LockClients::grant(size_t place, size_t node) {
 void LockClients::renew(size_t place, size_t node) {
   Client& client = clients_[place];
   client.renewal_sent = now();
+  const size_t call = begin(client, history::LeaseCall::Kind::kKeepAlive);
   cluster_.member(node).keep_alive(
-      client.lease, [this, place, lease = client.lease, sent = client.renewal_sent](const Result<int64_t>& ttl) {
+      client.lease, [this, place, call, lease = client.lease, sent = client.renewal_sent](const Result<int64_t>& ttl) {
+        end(call, ttl ? history::Outcome::kOk : history::Outcome::kUnknown, ttl ? *ttl : 0);
         Client& client = clients_[place];
         if (!ttl || *ttl == 0 || client.lease != lease) return;
         client.alive_until = std::max(client.alive_until, sent + std::chrono::seconds(kTtlSeconds));
@@ -186,7 +199,9 @@ void LockClients::leave(size_t place, size_t node) {
   conclavepb::Entry command;
   command.mutable_lease_revoke()->set_id(client.lease);
   const uint64_t request = ask(place, node);
-  cluster_.member(node).propose(std::move(command), [this, place, request](const Result<apply::Message>&) {
+  const size_t call = begin(client, history::LeaseCall::Kind::kRevoke);
+  cluster_.member(node).propose(std::move(command), [this, place, request, call](const Result<apply::Message>& done) {
+    end(call, done ? history::Outcome::kOk : outcome_of(done.error()), 0);
     if (Client* client = answered(place, request)) start_over(*client);
   });
 }

@@ -44,6 +44,8 @@ class LockClients {
   std::string key_of(const Client& client) const { return "lock/a/" + std::to_string(client.lease); }
   std::chrono::nanoseconds now() { return cluster_.clock.monotonic(); }
   bool is_lost(const Client& client) { return client.lease != 0 && now() >= client.alive_until; }
+  size_t begin(const Client& client, history::LeaseCall::Kind kind);
+  void end(size_t call, history::Outcome outcome, int64_t ttl);
   uint64_t ask(size_t place, size_t node);
   Client* answered(size_t place, uint64_t request);
   void start_over(Client& client);

@@ -164,7 +164,7 @@ class Run {
     const history::Events& events = clients_.events();
     history::Record& record = result_.record;
     record.watches = watchers_.records();
-    leases_.add_sightings(record.watches);
+    add_lease_sightings(record, record.watches);
     locks_.finish();
     hold("locks", history::check_locks(record.holds, record.uses));
     const history::Events written = of_recorded_keys(events);

@@ -9,6 +9,32 @@ namespace sim {
 using history::Outcome;
 using history::WatchItem;
 
+size_t begin_lease_call(history::Record& record, history::LeaseCall call) {
+  record.lease_calls.push_back(call);
+  return record.lease_calls.size() - 1;
+}
+
+void end_lease_call(history::Record& record, size_t place, Outcome outcome, int64_t ttl, history::Time now) {
+  history::LeaseCall& call = record.lease_calls[place];
+  call.outcome = outcome;
+  call.ttl_seconds = ttl;
+  if (outcome != Outcome::kUnknown) call.returned = now;
+}
+
+void add_lease_sightings(history::Record& record, const std::vector<history::WatchRecord>& watches) {
+  for (const history::WatchRecord& watch : watches) {
+    for (const WatchItem& item : watch.items) {
+      for (const history::Event& event : item.events) {
+        const std::string& key = event.kv.key;
+        const bool of_lease = key.starts_with("lease/") || key.starts_with("lock/a/");
+        if (!event.is_delete || !of_lease) continue;
+        record.lease_sightings.push_back(
+            {.lease = std::stoll(key.substr(key.rfind('/') + 1)), .key = key, .call = item.at, .returned = item.at});
+      }
+    }
+  }
+}
+
 // --- Watches
 
 Watchers::Watchers(Cluster& cluster, size_t count) : cluster_(cluster), watchers_(count) {
@@ -128,15 +154,12 @@ LeaseClients::Lease* LeaseClients::find(size_t place, int64_t id) {
 }
 
 size_t LeaseClients::begin(const Lease& lease, Call::Kind kind) {
-  record_.lease_calls.push_back({.kind = kind, .lease = lease.id, .client = 500, .call = cluster_.clock.monotonic()});
-  return record_.lease_calls.size() - 1;
+  return begin_lease_call(record_,
+                          {.kind = kind, .lease = lease.id, .client = 500, .call = cluster_.clock.monotonic()});
 }
 
 void LeaseClients::end(size_t call, Outcome outcome, int64_t ttl) {
-  Call& one = record_.lease_calls[call];
-  one.outcome = outcome;
-  one.ttl_seconds = ttl;
-  if (outcome != Outcome::kUnknown) one.returned = cluster_.clock.monotonic();
+  end_lease_call(record_, call, outcome, ttl, cluster_.clock.monotonic());
 }
 
 void LeaseClients::act() {
@@ -258,18 +281,6 @@ bool LeaseClients::all_over() {
     if (cluster_.is_up(i) && cluster_.member(i).leases().size() > 0) return false;
   }
   return true;
-}
-
-void LeaseClients::add_sightings(const std::vector<history::WatchRecord>& watches) {
-  for (const history::WatchRecord& watch : watches) {
-    for (const WatchItem& item : watch.items) {
-      for (const history::Event& event : item.events) {
-        if (!event.is_delete || !event.kv.key.starts_with("lease/")) continue;
-        record_.lease_sightings.push_back(
-            {.lease = std::stoll(event.kv.key.substr(6)), .key = event.kv.key, .call = item.at, .returned = item.at});
-      }
-    }
-  }
 }
 
 }  // namespace sim

@@ -11,6 +11,12 @@
 
 namespace sim {
 
+// Notes a call that begins or ends; begin gives its place in the record.
+size_t begin_lease_call(history::Record& record, history::LeaseCall call);
+void end_lease_call(history::Record& record, size_t place, history::Outcome outcome, int64_t ttl, history::Time now);
+// Keys with a lease that watches saw deleted: those of LeaseClients and of LockClients.
+void add_lease_sightings(history::Record& record, const std::vector<history::WatchRecord>& watches);
+
 // Watches, each on one member until that goes down, then on another from the next revision on.
 class Watchers {
  public:
@@ -51,8 +57,6 @@ class LeaseClients {
   void member_down(size_t node) { (void)node; }  // answers that do not come are unknown anyway
   // All that were granted are over, as far as anybody was told.
   bool all_over();
-  // Sightings of the ends, from what watches and reads told.
-  void add_sightings(const std::vector<history::WatchRecord>& watches);
 
  private:
   struct Lease {
