@@ -36,8 +36,10 @@ class Forward {
     Network* network = nullptr;  // null: a cluster of one
     Waiters& waiters;
     Time answer_within{};
+    // Random: answers to what this member asked before it was started anew must not fit what it asks now.
+    uint64_t first_call = 1;
   };
-  explicit Forward(Parts parts) : parts_(parts) {}
+  explicit Forward(Parts parts) : parts_(parts), next_call_(parts.first_call) {}
 
   // To the leader. What cannot be sent is refused at once.
   void propose(uint64_t leader, const Command& command);
@@ -83,7 +85,7 @@ class Forward {
   };
   std::unordered_map<uint64_t, Gathered> gathered_;
   std::unordered_map<uint64_t, LeaseWaiter> waiting_;
-  uint64_t next_call_ = 1;
+  uint64_t next_call_;
 };
 
 }  // namespace member

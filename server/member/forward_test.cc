@@ -133,6 +133,25 @@ TEST(Forward, LeaseCallsEndWithTheLeaderOrTheirTime) {
   EXPECT_EQ(answers.texts.back(), kErrorTimeout);
 }
 
+// Seed 24 of the cluster simulation: the answer to a keepalive from before a restart was taken for a new one's.
+TEST(Forward, AnAnswerFromBeforeARestartFindsNobody) {
+  Wire wire;
+  Waiters waiters;
+  Answers answers;
+  Side leader;
+  Forward before({.network = &wire, .waiters = waiters, .answer_within = seconds(5), .first_call = 1000});
+  before.keep_alive(7, 100, seconds(0), answers.kept());
+  before.flush();
+  const auto asked = leader.forward.take(3, wire.sent.at(0).second);
+  leader.forward.answer(asked->leases.at(0), Result<int64_t>(60));
+  leader.forward.flush();
+
+  Forward after({.network = &wire, .waiters = waiters, .answer_within = seconds(5), .first_call = 5});
+  after.keep_alive(7, 101, seconds(0), answers.kept());
+  ASSERT_TRUE(after.take(7, leader.wire.sent.at(0).second));
+  EXPECT_TRUE(answers.texts.empty());
+}
+
 TEST(Forward, NonsenseIsDropped) {
   Side leader;
   EXPECT_EQ(leader.forward.take(3, "nonsense").error().code, Code::kInvalidArgument);

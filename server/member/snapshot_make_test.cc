@@ -114,7 +114,8 @@ TEST_F(SnapshotMakerTest, ManyAskersGetTheSameOne) {
   }
   while (got.size() < 5) maker.step();
   EXPECT_EQ(got, std::vector<uint64_t>(5, 100));
-  EXPECT_EQ(files(), std::vector<std::string>{Generation(log_[99].term, 100).name() + ".snap"});
+  const Generation made{log_[99].term, 100};
+  EXPECT_EQ(files(), std::vector<std::string>{made.name() + ".snap"});
 }
 
 TEST_F(SnapshotMakerTest, TooManyAskersAreTold) {
@@ -169,7 +170,8 @@ TEST_F(SnapshotMakerTest, TheNewestOfAnEarlierRunIsUsedAndTheRestRemoved) {
   SnapshotMaker maker(leader_.maker_parts());
   EXPECT_EQ(make_snapshot(maker, 150)->at.index, 200u);
   maker.step();
-  EXPECT_EQ(files(), std::vector<std::string>{Generation(log_[199].term, 200).name() + ".snap"});
+  const Generation made{log_[199].term, 200};
+  EXPECT_EQ(files(), std::vector<std::string>{made.name() + ".snap"});
 }
 
 TEST_F(SnapshotMakerTest, AnswersWhoPulls) {

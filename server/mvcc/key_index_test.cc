@@ -65,7 +65,7 @@ TEST(Interval, ReadsTheFormsOfRangeEnd) {
 }
 
 TEST(Stamp, OrdersAsRowIdsAndKeepsTheMark) {
-  const Stamp last({row_id({kMainMax, kSubMax})}, true);
+  const Stamp last(row_id({kMainMax, kSubMax}), true);
   EXPECT_EQ(last.id(), row_id({kMainMax, kSubMax}));
   EXPECT_EQ(last.revision(), kMainMax);
   EXPECT_TRUE(last.tombstone());
