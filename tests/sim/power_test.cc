@@ -81,8 +81,11 @@ TEST(Simulation, ASeedReplaysExactly) {
     EXPECT_TRUE(simulation.open(default_options()));
     EXPECT_TRUE(leads(simulation));
     work(simulation, workload, 20'000);
-    return std::tuple(simulation.clock.monotonic(), simulation.disk.calls(), workload.acknowledged(),
-                      simulation.member().reader()->at().revision, simulation.random.next());
+    const auto seen = std::tuple(simulation.clock.monotonic(), simulation.disk.calls(), workload.acknowledged(),
+                                 simulation.member().reader()->at().revision, simulation.random.next());
+    workload.disconnect();
+    simulation.close();  // tells the workload's writes, which must be there
+    return seen;
   };
   EXPECT_EQ(trace(7), trace(7));
   EXPECT_NE(trace(7), trace(8));
