@@ -86,7 +86,9 @@ TEST_F(SnapshotMakerTest, TheStateAtItsIndexWhateverHappensMeanwhile) {
     EXPECT_EQ(made->at.index, begun_at);
     expect_installs(disk, *made, log);
     ASSERT_TRUE(leader.run_to(log, log.size()));
-    EXPECT_TRUE(*leader.state() == state_at(log, log.size())) << "compaction goes on afterwards";
+    const auto state = leader.state();
+    ASSERT_TRUE(state) << state.error().message;
+    EXPECT_TRUE(*state == state_at(log, log.size())) << "compaction goes on afterwards";
     if (HasFailure()) return;
   }
   EXPECT_GT(slices_with_traffic, 50);

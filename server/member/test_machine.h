@@ -150,6 +150,7 @@ class Machine {
   }
   Status settle() {
     for (bool more = true; more;) {
+      if (folder.store->pause_needed()) TRY(checkpoint());  // as the apply stage does
       TRY_ASSIGN(const auto slice, applier->step());
       more = slice.more;
     }
