@@ -147,12 +147,14 @@ Status MemberOf::go_on_alone() {
   log_warn("--force-new-cluster: this member goes on alone. The others must never be started with their data again",
            {{"member_id", member_id()}, {"members_dropped", applier_->members().size() - 1}});
   TRY(applier_->leave_alone(member_id()));
-  wal::WalBatch batch;
+  wal::WalBatch batch;  // from the first change on: what is written there supersedes all behind it
   for (LogEntry& entry : folder_.contents.entries) {
     if (entry.index <= folder_.store->meta().applied_index) continue;
     if (entry.type == EntryType::kMembership) {
       entry.type = EntryType::kCommand;
       entry.data = std::make_shared<const Bytes>();
+    } else if (batch.entries.empty()) {
+      continue;
     }
     batch.entries.push_back(entry);
   }
