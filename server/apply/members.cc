@@ -6,31 +6,36 @@ namespace apply {
 
 using conclavepb::MembershipChange;
 
+etcdserverpb::Member to_message(const Member& member) {
+  etcdserverpb::Member to;
+  to.set_id(member.id);
+  to.set_name(member.name);
+  for (const std::string& url : member.peer_urls) to.add_peerurls(url);
+  for (const std::string& url : member.client_urls) to.add_clienturls(url);
+  to.set_islearner(member.is_learner);
+  return to;
+}
+
+Member from_message(const etcdserverpb::Member& message) {
+  return {.id = message.id(),
+          .name = message.name(),
+          .peer_urls = {message.peerurls().begin(), message.peerurls().end()},
+          .client_urls = {message.clienturls().begin(), message.clienturls().end()},
+          .is_learner = message.islearner()};
+}
+
 Result<Members> Members::parse(const Bytes& stored) {
   conclavepb::StoredMembers list;
   if (!list.ParseFromString(stored)) return fail(Code::kDataLoss, "the stored members cannot be read");
   Members members;
-  for (const auto& from : list.members()) {
-    members.members_[from.id()] = {.id = from.id(),
-                                   .name = from.name(),
-                                   .peer_urls = {from.peerurls().begin(), from.peerurls().end()},
-                                   .client_urls = {from.clienturls().begin(), from.clienturls().end()},
-                                   .is_learner = from.islearner()};
-  }
+  for (const auto& from : list.members()) members.members_[from.id()] = from_message(from);
   members.removed_.insert(list.removed().begin(), list.removed().end());
   return members;
 }
 
 Bytes Members::serialize() const {
   conclavepb::StoredMembers list;
-  for (const auto& [id, member] : members_) {
-    auto& to = *list.add_members();
-    to.set_id(id);
-    to.set_name(member.name);
-    for (const std::string& url : member.peer_urls) to.add_peerurls(url);
-    for (const std::string& url : member.client_urls) to.add_clienturls(url);
-    to.set_islearner(member.is_learner);
-  }
+  for (const auto& [id, member] : members_) *list.add_members() = to_message(member);
   for (const uint64_t id : removed_) list.add_removed(id);
   return list.SerializeAsString();
 }

@@ -30,6 +30,10 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
+// As clients see a member, as it is stored, and as a member tells it to one that joins.
+etcdserverpb::Member to_message(const Member& member);
+Member from_message(const etcdserverpb::Member& message);
+
 class Members {
  public:
   // Of Members::serialize(); empty: none. kDataLoss: these are no members.

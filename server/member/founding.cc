@@ -83,12 +83,7 @@ Result<Founding> found_existing(const Options& options, const AskCluster& ask) {
   founding.joins = true;
   founding.identity.cluster_id = list.header().cluster_id();
   for (const auto& from : list.members()) {
-    apply::Member& member = founding.members.emplace_back();
-    member.id = from.id();
-    member.name = from.name();
-    member.peer_urls.assign(from.peerurls().begin(), from.peerurls().end());
-    member.client_urls.assign(from.clienturls().begin(), from.clienturls().end());
-    member.is_learner = from.islearner();
+    const apply::Member& member = founding.members.emplace_back(apply::from_message(from));
     if (same_urls(member.peer_urls, options.peer_urls)) founding.identity.member_id = member.id;
   }
   if (founding.identity.member_id == 0) {
@@ -115,14 +110,7 @@ Result<Founding> found(const Options& options, const AskCluster& ask) {
 Bytes describe(uint64_t cluster_id, const std::vector<apply::Member>& members) {
   etcdserverpb::MemberListResponse list;
   list.mutable_header()->set_cluster_id(cluster_id);
-  for (const apply::Member& from : members) {
-    auto& to = *list.add_members();
-    to.set_id(from.id);
-    to.set_name(from.name);
-    for (const std::string& url : from.peer_urls) to.add_peerurls(url);
-    for (const std::string& url : from.client_urls) to.add_clienturls(url);
-    to.set_islearner(from.is_learner);
-  }
+  for (const apply::Member& member : members) *list.add_members() = apply::to_message(member);
   return list.SerializeAsString();
 }
 

@@ -26,18 +26,12 @@ using etcdserverpb::MemberUpdateResponse;
 constexpr const char* kErrorBadUrls = "etcdserver: given member URLs are invalid";
 constexpr int kUrlsMax = 64;  // of one member
 
-void fill(const apply::Member& member, etcdserverpb::Member* to) {
-  to->set_id(member.id);
-  to->set_name(member.name);
-  for (const std::string& url : member.peer_urls) to->add_peerurls(url);
-  for (const std::string& url : member.client_urls) to->add_clienturls(url);
-  to->set_islearner(member.is_learner);
-}
-
 template <class Response>
 void fill_members(Context& context, Response& response) {
   context.header.fill(response.mutable_header());
-  for (const apply::Member& member : context.member.members()) fill(member, response.add_members());
+  for (const apply::Member& member : context.member.members()) {
+    *response.add_members() = apply::to_message(member);
+  }
 }
 
 // Sorted, as etcd keeps them.
@@ -112,9 +106,10 @@ void member_add(Context& context, http::UnaryCall call) {
   to.set_id(added.id);
   for (const std::string& url : added.peer_urls) to.add_peer_urls(url);
   to.set_is_learner(added.is_learner);
-  change<MemberAddResponse>(
-      context, std::move(to), std::move(call.reply),
-      [added = std::move(added)](MemberAddResponse& response) { fill(added, response.mutable_member()); });
+  change<MemberAddResponse>(context, std::move(to), std::move(call.reply),
+                            [added = std::move(added)](MemberAddResponse& response) {
+                              *response.mutable_member() = apply::to_message(added);
+                            });
 }
 
 void member_remove(Context& context, http::UnaryCall call) {
