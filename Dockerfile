@@ -4,10 +4,16 @@ FROM debian:12-slim AS build
 WORKDIR /src
 COPY scripts/install-deps scripts/packages.txt scripts/
 RUN scripts/install-deps --build
-COPY . .
-RUN cmake --preset release -DCONCLAVE_TESTS=OFF \
- && cmake --build build --target conclave \
- && install -D --strip build/bin/conclave /out/conclave \
+# Each folder by its name: what else changes does not compile the server again.
+COPY CMakeLists.txt CMakePresets.json ./
+COPY cmake cmake
+COPY api api
+COPY base base
+COPY server server
+RUN cmake --preset release -DCONCLAVE_SERVER_ONLY=ON -DCONCLAVE_TESTS=OFF \
+ && cmake --build build --target conclave
+COPY docker/runtime-packages docker/
+RUN install -D --strip build/bin/conclave /out/conclave \
  && docker/runtime-packages build/bin/conclave > /out/packages
 
 FROM debian:12-slim
