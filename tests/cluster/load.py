@@ -20,6 +20,7 @@ class Worker(threading.Thread):
         super().__init__(daemon=True)
         self.load, self.choose = load, random.Random(load.choose.random())
         self.member, self.connections, self.fault, self.timeout = None, {}, None, TIMEOUT
+        self.client = load.history.client() if load.history else 0
 
     def run(self):
         try:
@@ -44,7 +45,9 @@ class Worker(threading.Thread):
         member, connection = self.member, self.connections.pop(self.member, None)
         try:
             connection = connection or member.connect(self.timeout)
-            answer = member.post(path, body, connection=connection)
+            history = self.load.history
+            answer = (history.post(self.client, member, path, body, connection=connection) if history else
+                      member.post(path, body, connection=connection))
             self.connections[member] = connection
             if answer[0] != 200:
                 self.change()
@@ -178,6 +181,9 @@ class Watcher(Worker):
 
     def follow(self, connection, end):
         body = {"create_request": {**EVERYTHING, "start_revision": str(self.last + 1)}}
+        history = self.load.history
+        if history:
+            history.watch("all", EVERYTHING, self.last + 1)
         connection.request("POST", "/v3/watch", json.dumps(body))
         response = connection.getresponse()
         self.resumed += 1
@@ -196,6 +202,8 @@ class Watcher(Worker):
                 self.events.append((revision, unb64(event["kv"]["key"]), unb64(event["kv"].get("value", ""))))
             if events:  # all events of a revision come in one response
                 self.last = int(events[-1]["kv"]["mod_revision"])
+            if events and history:
+                history.events("all", result)
 
     def run(self):
         try:
@@ -206,10 +214,11 @@ class Watcher(Worker):
 
 
 class Load:
-    """As a context: works inside, and is checked at its end (unless that is by an exception)."""
+    """As a context: works inside, and is checked at its end (unless that is by an exception). With a `history` (see
+    history.py) everything is written down there."""
 
-    def __init__(self, cluster, choose, writers=3, incrementers=2, readers=3, counters=2):
-        self.cluster, self.choose, self.counters = cluster, choose, counters
+    def __init__(self, cluster, choose, writers=3, incrementers=2, readers=3, counters=2, history=None):
+        self.cluster, self.choose, self.counters, self.history = cluster, choose, counters, history
         self.stop, self.stop_watching, self.mutex = threading.Event(), threading.Event(), threading.Lock()
         self.seen, self.revisions, self.revision = {}, {}, 0
         self.writers = [PairWriter(self, i) for i in range(writers)]
