@@ -40,6 +40,9 @@ class ServerTest : public testing::Test {
   // The server still works.
   void expect_healthy() { EXPECT_EQ(post("/v3/kv/range", R"({"key":"YQ=="})").body, R"({"kvs":[{"key":"YQ=="}]})"); }
 
+  // Before the members of a derived fixture go: the server's thread may still be letting go of what it sent.
+  void TearDown() override { server_.reset(); }
+
   Service service_;
   std::unique_ptr<Server> server_;
   std::string url_;
