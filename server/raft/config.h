@@ -19,13 +19,15 @@ struct Config {
 
   uint64_t uncommitted_bytes_max = 64 << 20;  // of proposals that are not committed yet; then propose is refused
   uint64_t unapplied_entries_max = 5000;      // between applied and commit; then propose is refused (etcd has the same)
-  uint64_t batch_bytes_max = 4 << 20;         // of entries in one hand-over (one entry may be larger)
-  uint64_t apply_bytes_max = 4 << 20;         // of committed entries in one Ready (one entry may be larger)
-  uint64_t message_bytes_max = 1 << 20;       // of entries in one append message (one entry may be larger)
-  uint32_t inflight_messages_max = 256;       // appends on the way to one follower,
-  uint64_t inflight_bytes_max = 64 << 20;     // and of entries in them (one message may be larger)
-  uint64_t waiting_reads_max = 100'000;       // reads that wait for their index; then read_index is refused
-  LogLimits kept = {};                        // applied entries kept in memory for followers
+  // Follower: of its log in memory. Beyond it takes no entries while committed ones wait to be applied.
+  uint64_t unapplied_bytes_max = 256 << 20;
+  uint64_t batch_bytes_max = 4 << 20;      // of entries in one hand-over (one entry may be larger)
+  uint64_t apply_bytes_max = 4 << 20;      // of committed entries in one Ready (one entry may be larger)
+  uint64_t message_bytes_max = 1 << 20;    // of entries in one append message (one entry may be larger)
+  uint32_t inflight_messages_max = 256;    // appends on the way to one follower,
+  uint64_t inflight_bytes_max = 64 << 20;  // and of entries in them (one message may be larger)
+  uint64_t waiting_reads_max = 100'000;    // reads that wait for their index; then read_index is refused
+  LogLimits kept = {};                     // applied entries kept in memory for followers
   // The same while a follower is sent a snapshot and then catches up: it would be for nothing if the log went on
   // without it.
   LogLimits kept_for_catching_up = {.entries_max = 1'000'000, .bytes_max = 256 << 20};

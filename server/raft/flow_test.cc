@@ -123,6 +123,46 @@ TEST(Flow, ReadsDoNotMakeAppendsLookLost) {
   EXPECT_EQ(cluster.node(3).last_index(), 2u);
 }
 
+// A follower that applies slowly does not take the whole stream into its memory, and misses nothing of it.
+TEST(Flow, AFollowerTakesNoMoreThanItCanHold) {
+  Config config = TestCluster::small();
+  config.unapplied_bytes_max = 2000;
+  TestCluster cluster(TestCluster::all_voters(3), 3, 1, config);
+  cluster.elect(1);
+  cluster.members.at(3).apply_stands_still = true;
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(cluster.propose(1, {Bytes(136, 'x')}));  // 200 with the overhead
+    cluster.settle();
+  }
+  cluster.tick_all(20);
+  EXPECT_EQ(cluster.node(1).commit_index(), 31u);
+  EXPECT_GE(cluster.node(3).log().bytes(), 2000u);
+  EXPECT_LT(cluster.node(3).log().bytes(), 2400u);
+  EXPECT_EQ(cluster.node(3).role(), Role::kFollower);
+  cluster.members.at(3).apply_stands_still = false;
+  cluster.tick_all(40);
+  EXPECT_EQ(cluster.node(3).applied_index(), 31u);
+}
+
+// A broken connection says that a member may be gone, sooner than its silence does.
+TEST(Flow, WhoseConnectionBrokeIsNotActiveUntilItAnswers) {
+  TestCluster cluster(3, 1);
+  cluster.elect(1);
+  const auto is_active = [&cluster](uint64_t id) {
+    for (const MemberProgress& member : cluster.node(1).member_progress()) {
+      if (member.id == id) return member.recently_active;
+    }
+    return false;
+  };
+  cluster.tick_all(1);
+  EXPECT_TRUE(is_active(3));
+  cluster.node(1).messages_lost(3);
+  EXPECT_FALSE(is_active(3));
+  EXPECT_TRUE(is_active(2));
+  cluster.tick_all(1);
+  EXPECT_TRUE(is_active(3));
+}
+
 TEST(Flow, BytesOnTheWayAreLimited) {
   Config config = TestCluster::small();
   config.inflight_messages_max = 100;

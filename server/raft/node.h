@@ -182,6 +182,7 @@ class Node {
   // replication.cc
   Status check_sender(const Message& message) const;
   Status on_append(Message& message);
+  bool has_too_much_to_apply() const;
   void cut_log_from(uint64_t index);
   void acknowledge(uint64_t index);
   Status on_append_response(const Message& message);

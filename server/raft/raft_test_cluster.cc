@@ -48,7 +48,8 @@ Membership membership_of(const std::string& text) {
 }
 
 Config TestCluster::small() {
-  return {.batch_bytes_max = 600,
+  return {.unapplied_bytes_max = 3000,
+          .batch_bytes_max = 600,
           .apply_bytes_max = 600,
           .message_bytes_max = 400,
           .inflight_messages_max = 4,

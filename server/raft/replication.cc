@@ -33,6 +33,8 @@ Status Node::on_append(Message& message) {
     acknowledge(commit_);
     return {};
   }
+  // As if it were lost: an answer would make the leader send it again at once, not with a later heartbeat.
+  if (has_too_much_to_apply() && message.log_index + message.entries.size() > log_.last_index()) return {};
   if (!log_.matches(message.log_index, message.log_term)) {
     Message reply = reply_to(message, MessageType::kAppendResponse);
     reply.reject = true;
@@ -57,6 +59,9 @@ Status Node::on_append(Message& message) {
   acknowledge(last_new);
   return {};
 }
+
+// The leader may be faster than what is applied here.
+bool Node::has_too_much_to_apply() const { return log_.bytes() >= config_.unapplied_bytes_max && commit_ > applied_; }
 
 void Node::cut_log_from(uint64_t index) {
   log_.cut_from(index);
@@ -114,7 +119,9 @@ void Node::on_append_rejected(const Message& message, Progress& progress) {
 
 void Node::messages_lost(uint64_t to) {
   const auto found = progress_.find(to);
-  if (found != progress_.end() && found->second.state == Progress::State::kReplicate) found->second.begin_probe();
+  if (found == progress_.end()) return;
+  found->second.heard = false;  // it may be gone: not active until it answers again
+  if (found->second.state == Progress::State::kReplicate) found->second.begin_probe();
 }
 
 void Node::send_appends() {
