@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,9 @@ class Network {
     virtual void on_unreachable(uint64_t peer) = 0;
     // Peers say that this member was removed from the cluster; it must not go on.
     virtual void on_removed() = 0;
-    // For a stranger that asks who the cluster is (a new member before it joins): an opaque answer.
-    virtual Bytes describe_cluster() = 0;
+    // For a stranger that asks who the cluster is (a new member before it joins). `answer` is called at most once, now
+    // or later, on any thread, with what is opaque here; empty: this member cannot tell.
+    virtual void describe_cluster(std::function<void(Bytes)> answer) = 0;
   };
 
   virtual ~Network() = default;
@@ -54,8 +56,4 @@ class Network {
 
   // Any thread; never blocks. False: no connection, or the lane's queue is full; the frame is dropped.
   virtual bool send(uint64_t to, Lane lane, Bytes frame) = 0;
-
-  // Blocking, before start(): asks a member at one of `urls` who the cluster is (its describe_cluster()). kUnavailable
-  // when none of them answers.
-  virtual Result<Bytes> ask_cluster(const std::vector<std::string>& urls) = 0;
 };

@@ -21,7 +21,6 @@ struct Wire final : Network {
     if (open) sent.emplace_back(to, std::move(frame));
     return open;
   }
-  Result<Bytes> ask_cluster(const std::vector<std::string>&) override { return ::fail(Code::kUnavailable, "nobody"); }
 };
 
 struct Side {

@@ -35,7 +35,7 @@ using AskCluster = std::function<Result<Bytes>(const std::vector<std::string>& u
 // nobody answers, kFailedPrecondition when it was not added before.
 Result<Founding> found(const Options& options, const AskCluster& ask);
 
-// What a member tells a stranger that wants to join.
+// What a member tells a stranger that wants to join; `members` from a linearizable read.
 Bytes describe(uint64_t cluster_id, const std::vector<apply::Member>& members);
 
 raft::Membership membership_of(const std::vector<apply::Member>& members);

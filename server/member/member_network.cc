@@ -39,7 +39,13 @@ void MemberOf::on_unreachable(uint64_t peer) {
 
 void MemberOf::on_removed() { failure_.stop({Code::kFailedPrecondition, kErrorRemoved}); }
 
-Bytes MemberOf::describe_cluster() { return describe(cluster_id(), applier_->members()); }
+// Not from what is applied here so far: one that was removed and added again must not hear of its former id, under
+// which it has voted and acknowledged what it has forgotten.
+void MemberOf::describe_cluster(std::function<void(Bytes)> answer) {
+  linearize([this, answer = std::move(answer)](const Status& status) {
+    answer(status ? describe(cluster_id(), applier_->members()) : Bytes());
+  });
+}
 
 // The loop's thread, and connect().
 void MemberOf::tell_network() {

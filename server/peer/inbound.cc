@@ -94,8 +94,8 @@ void Inbound::judge() {
     hello_ = *hello;
     answer = judge(hello_);
   }
-  const bool ask = hello && hello_.kind == Hello::Kind::kAsk;
-  if (answer.verdict == Verdict::kAccepted && !ask) {
+  if (answer.verdict == Verdict::kAccepted && hello_.kind == Hello::Kind::kAsk) return describe_cluster();
+  if (answer.verdict == Verdict::kAccepted) {
     phase_ = Phase::kFrames;
     since_ = SteadyClock::now();
     meters_ = &core_.meters.of(peer());
@@ -119,10 +119,7 @@ Answer Inbound::judge(const Hello& hello) const {
     answer.text = std::move(why);
     return answer;
   };
-  if (hello.kind == Hello::Kind::kAsk) {
-    answer.text = core_.receiver->describe_cluster();
-    return answer;
-  }
+  if (hello.kind == Hello::Kind::kAsk) return answer;
   if (hello.cluster != answer.cluster) {
     return refuse(Verdict::kWrongCluster,
                   "it is of cluster " + id_text(hello.cluster) + ", this is cluster " + id_text(answer.cluster));
@@ -140,6 +137,24 @@ Answer Inbound::judge(const Hello& hello) const {
       break;
   }
   return refuse(Verdict::kUnknownSender, "the sender is no member that this one knows of (yet)");
+}
+
+// The answer may come on another thread, and when this connection or the network is gone.
+void Inbound::describe_cluster() {
+  phase_ = Phase::kAsked;
+  since_ = SteadyClock::now();
+  core_.receiver->describe_cluster([&io = core_.io, weak = weak_from_this()](Bytes description) {
+    asio::post(io, [weak, description = std::move(description)]() mutable {
+      if (const auto self = weak.lock()) self->say_cluster(std::move(description));
+    });
+  });
+}
+
+void Inbound::say_cluster(Bytes description) {
+  if (phase_ != Phase::kAsked) return;
+  Answer answer{.cluster = core_.options.cluster_id, .member = core_.options.member_id};
+  answer.text = std::move(description);
+  say(encode(answer), /*and_close=*/true);
 }
 
 // --- Words
@@ -210,12 +225,14 @@ void Inbound::write_pong() {
 // --- The end
 
 void Inbound::tick(TimePoint now) {
-  const Milliseconds patience = phase_ == Phase::kHello ? core_.options.hello_timeout
+  const bool stranger = phase_ == Phase::kHello || phase_ == Phase::kAsked;
+  const Milliseconds patience = stranger ? core_.options.hello_timeout
                                 : phase_ == Phase::kGoodbye
                                     ? kGoodbyeTimeout
                                     : std::max(kSilenceMax, 10 * core_.options.election_timeout);
   if (phase_ == Phase::kClosed || now - since_ < patience) return;
   if (phase_ == Phase::kHello) return drop("it says nothing");
+  if (phase_ == Phase::kAsked) return say_cluster({});
   if (phase_ == Phase::kFrames) return broken("nothing came for long, not even a ping");
   close();
 }

@@ -29,6 +29,7 @@ class Inbound : public std::enable_shared_from_this<Inbound>, private FrameParse
   using ErrorCode = boost::system::error_code;
   enum class Phase : uint8_t {
     kHello,    // nobody knows who it is
+    kAsked,    // it asked who the cluster is, which is being found out
     kGoodbye,  // it is being told something, and then closed
     kFrames,
     kClosed,
@@ -42,6 +43,8 @@ class Inbound : public std::enable_shared_from_this<Inbound>, private FrameParse
   void read_hello();
   void judge();
   Answer judge(const Hello& hello) const;
+  void describe_cluster();
+  void say_cluster(Bytes description);
   void say(Bytes words, bool and_close);
   void read_until_closed();
   void read_frames();

@@ -109,8 +109,6 @@ class TcpNetwork final : public Network {
     return link->push(std::move(frame));
   }
 
-  Result<Bytes> ask_cluster(const std::vector<std::string>& urls) override { return peer::ask_cluster(urls); }
-
  private:
   using Lanes = std::array<std::shared_ptr<Link>, kLanes>;
 
@@ -184,6 +182,8 @@ Result<Bytes> ask_cluster(const std::vector<std::string>& urls, std::chrono::mil
                                       found = fail(dialed.error());
                                     } else if (dialed->answer.verdict != Verdict::kAccepted) {
                                       found = fail(Code::kUnavailable, "refused: " + dialed->answer.text);
+                                    } else if (dialed->answer.text.empty()) {
+                                      found = fail(Code::kUnavailable, "it cannot tell: it hears of no leader");
                                     } else {
                                       found = std::move(dialed->answer.text);
                                     }

@@ -66,7 +66,8 @@ struct Options {
 // `metrics` outlives the network.
 std::unique_ptr<Network> make_network(Options options, metrics::Registry& metrics);
 
-// As Network::ask_cluster, for one who has no identity yet; about `timeout` for each URL.
+// Blocking, for one who has no identity yet: asks a member at one of `urls` who the cluster is (its
+// describe_cluster()); about `timeout` for each URL. kUnavailable: none of them can tell.
 Result<Bytes> ask_cluster(const std::vector<std::string>& urls,
                           std::chrono::milliseconds timeout = std::chrono::seconds(5));
 

@@ -162,8 +162,24 @@ TEST(Network, AsksForTheCluster) {
   const auto found = ask_cluster({"http://127.0.0.1:1", a.url()});
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(*found, "who we are");
-  metrics::Registry registry;
-  EXPECT_EQ(make_network({}, registry)->ask_cluster({a.url()}), Bytes("who we are")) << "without an identity";
+}
+
+TEST(Network, WhoIsAskedMayTakeItsTime) {
+  Node a(1, [](Options& options) { options.hello_timeout = std::chrono::milliseconds(500); });
+  std::thread elsewhere;
+  a.got().describe = [&elsewhere](const auto& answer) { elsewhere = std::thread([answer] { answer("at last"); }); };
+  const auto found = ask_cluster({a.url()});
+  elsewhere.join();
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(*found, "at last");
+  std::function<void(Bytes)> late;
+  a.got().describe = [&late](const auto& answer) { late = answer; };
+  const auto nothing = ask_cluster({a.url()});
+  ASSERT_FALSE(nothing);
+  EXPECT_THAT(nothing.error().message, HasSubstr("no leader"));
+  late("nobody listens any more");
+  a.got().describe = [](const auto& answer) { answer("who we are"); };
+  EXPECT_TRUE(ask_cluster({a.url()}));
 }
 
 TEST(Network, AskingNobodyTakesItsTimeAndSaysWhy) {

@@ -37,10 +37,11 @@ class Recorder final : public Network::Receiver {
   void on_frame(uint64_t from, Lane lane, Bytes frame) override;
   void on_unreachable(uint64_t peer) override;
   void on_removed() override;
-  Bytes describe_cluster() override { return "who we are"; }
+  void describe_cluster(std::function<void(Bytes)> answer) override { describe(std::move(answer)); }
 
-  // Runs on the network's thread at each frame, after it was noted. Before frames come.
+  // Run on the network's thread; to be set before anything comes. `hook` at each frame, after it was noted.
   std::function<void()> hook;
+  std::function<void(std::function<void(Bytes)>)> describe = [](const auto& answer) { answer("who we are"); };
 
   std::vector<Bytes> frames(uint64_t from, Lane lane);
   size_t count(uint64_t from, Lane lane);

@@ -89,6 +89,7 @@ void Cluster::close(size_t index) {
 void Cluster::wipe(size_t index) {
   Node& node = *nodes_[index];
   CHECK(node.machine == nullptr || !node.is_open(), index);
+  network.ask_no_more(static_cast<SimulatedNetwork::Node>(index));
   node.machine =
       std::make_unique<Machine>(clock, *node.random, std::make_unique<MemoryDisk>(), Machine::DiskTime::kOfTheStage);
 }

@@ -41,8 +41,6 @@ class SimulatedNetwork::EndpointOf final : public Endpoint {
     if (receiver_ == nullptr || peer == peers_.end()) return false;
     return network_.send(*this, peer->second, lane, std::move(frame));
   }
-  Result<Bytes> ask_cluster(const std::vector<std::string>& urls) override { return network_.ask_cluster(node_, urls); }
-
   SimulatedNetwork& network_;
   const uint64_t number_;
   const Node node_;
@@ -60,11 +58,20 @@ std::unique_ptr<SimulatedNetwork::Endpoint> SimulatedNetwork::open(Node node, st
 }
 
 Result<Bytes> SimulatedNetwork::ask_cluster(Node from, const std::vector<std::string>& urls) {
+  std::shared_ptr<Asked>& asked = asked_[from];
+  if (asked != nullptr && (asked->answer || find(asked->endpoint) == nullptr)) {
+    const std::optional<Bytes> answer = std::exchange(asked, nullptr)->answer;
+    if (answer && !answer->empty()) return *answer;
+    return fail(Code::kUnavailable, "the member that was asked cannot tell");
+  }
+  if (asked != nullptr) return fail(Code::kUnavailable, "no answer yet");
   EndpointOf* other = listening_at(urls);
   const bool answers = other != nullptr && !paused_.contains(other->node_) &&
                        !is_cut(from, other->node_, Lane::kControl) && !is_cut(other->node_, from, Lane::kControl);
   if (!answers) return fail(Code::kUnavailable, "no member answers");
-  return other->receiver_->describe_cluster();
+  asked = std::make_shared<Asked>(Asked{.endpoint = other->number_});
+  other->receiver_->describe_cluster([asked](Bytes answer) { asked->answer = std::move(answer); });
+  return asked->answer ? ask_cluster(from, urls) : fail(Code::kUnavailable, "no answer yet");
 }
 
 SimulatedNetwork::EndpointOf* SimulatedNetwork::find(uint64_t endpoint) {

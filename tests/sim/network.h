@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <set>
 #include <string>
@@ -60,8 +61,11 @@ class SimulatedNetwork {
   // What is on its way to an endpoint that is destroyed is lost; what it has sent goes on. Outlived by this object.
   std::unique_ptr<Endpoint> open(Node node, std::vector<std::string> urls);
 
-  // As a machine that is no member yet asks.
+  // As a machine that is no member yet asks. Nobody may wait here: kUnavailable until there is an answer, ask again
+  // later. Each answer is given once.
   Result<Bytes> ask_cluster(Node from, const std::vector<std::string>& urls);
+  // The machine waits for no answer any more.
+  void ask_no_more(Node from) { asked_.erase(from); }
 
   // Of all that is sent from now on; it does not wait for what is still under way.
   void set_quality(const Quality& quality);
@@ -103,6 +107,10 @@ class SimulatedNetwork {
     std::shared_ptr<const Bytes> frame = {};
     bool operator<(const Event& other) const { return std::tie(at, number) > std::tie(other.at, other.number); }
   };
+  struct Asked {
+    uint64_t endpoint = 0;
+    std::optional<Bytes> answer = {};
+  };
   struct Link {
     Time busy_until{};
     Time last_arrival{};
@@ -125,6 +133,7 @@ class SimulatedNetwork {
   std::map<Lane, Quality> lane_quality_;
   std::map<uint64_t, EndpointOf*> endpoints_;
   uint64_t next_endpoint_ = 1;
+  std::map<Node, std::shared_ptr<Asked>> asked_;
   std::set<std::tuple<Node, Node, Lane>> cuts_;
   std::set<Node> paused_;
   std::map<Node, std::vector<Event>> held_;

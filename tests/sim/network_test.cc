@@ -22,12 +22,20 @@ struct Heard : Network::Receiver {
   }
   void on_unreachable(uint64_t peer) override { unreachable.push_back(peer); }
   void on_removed() override { ++removed; }
-  Bytes describe_cluster() override { return "cluster"; }
+  void describe_cluster(std::function<void(Bytes)> tell) override {
+    if (later) {
+      asks.push_back(std::move(tell));
+    } else {
+      tell("cluster");
+    }
+  }
 
   std::vector<std::string> frames;
   std::vector<uint64_t> unreachable;
   int removed = 0;
   std::function<void(uint64_t)> answer;
+  bool later = false;
+  std::vector<std::function<void(Bytes)>> asks;
 };
 
 class SimNetwork : public testing::Test {
@@ -196,10 +204,26 @@ TEST_F(SimNetwork, TheRemovedAreToldAndStrangersRefused) {
 }
 
 TEST_F(SimNetwork, AnswersWhoTheClusterIs) {
-  EXPECT_EQ(*endpoints[0]->ask_cluster({"http://elsewhere:1", url(1)}), "cluster");
-  EXPECT_EQ(endpoints[0]->ask_cluster({"http://elsewhere:1"}).error().code, Code::kUnavailable);
+  EXPECT_EQ(*network.ask_cluster(0, {"http://elsewhere:1", url(1)}), "cluster");
+  EXPECT_EQ(network.ask_cluster(0, {"http://elsewhere:1"}).error().code, Code::kUnavailable);
   network.cut(1, 0);
-  EXPECT_FALSE(endpoints[0]->ask_cluster({url(1)}));
+  EXPECT_FALSE(network.ask_cluster(0, {url(1)}));
+}
+
+TEST_F(SimNetwork, AnswersWhoTheClusterIsLater) {
+  heard[1].later = true;
+  EXPECT_FALSE(network.ask_cluster(0, {url(1)}));
+  EXPECT_FALSE(network.ask_cluster(0, {url(1)})) << "it is not asked twice";
+  ASSERT_EQ(heard[1].asks.size(), 1U);
+  heard[1].asks[0]("cluster");
+  EXPECT_EQ(*network.ask_cluster(0, {url(1)}), "cluster");
+  EXPECT_FALSE(network.ask_cluster(0, {url(1)})) << "an answer is for one question";
+  heard[1].asks[1](Bytes());
+  EXPECT_FALSE(network.ask_cluster(0, {url(1)})) << "it could not tell";
+  EXPECT_FALSE(network.ask_cluster(0, {url(1)}));
+  network.ask_no_more(0);
+  heard[1].asks[2]("too late");
+  EXPECT_FALSE(network.ask_cluster(0, {url(1)}));
 }
 
 TEST_F(SimNetwork, AnAddressIsForOne) {
