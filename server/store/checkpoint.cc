@@ -59,12 +59,20 @@ Result<std::optional<Mark>> SqliteStore::begin_checkpoint() {
   TRY(vfs_->failure().check());
   TRY_ASSIGN(const bool pinned, pin());
   if (!pinned) return std::optional<Mark>();
-  const Status synced = vfs_->sync_wal();
+  const Status synced = make_wal_durable();
   if (!synced) {
     end_checkpoint();
     return fail(synced.error());
   }
   return mark_;
+}
+
+// The process before this one may have died of a failed sync. Then the system's cache has what it wrote, clean, and no
+// sync brings that to the disk any more. While the pin stands the -wal does not begin anew.
+Status SqliteStore::make_wal_durable() {
+  if (distrusted_wal_bytes_ > 0) TRY(vfs_->write_wal_again(distrusted_wal_bytes_));
+  distrusted_wal_bytes_ = 0;
+  return vfs_->sync_wal();
 }
 
 bool SqliteStore::copied_up_to_the_pin(int frames_copied) {

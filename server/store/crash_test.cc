@@ -137,6 +137,44 @@ TEST(StoreFaults, AFailingCallStopsTheStoreAndHarmsNothing) {
   }
 }
 
+// A failed sync leaves its data in the system's cache, where a restart finds it as if it were durable. What is marked
+// after that must be: the power goes once the marks are in the log.
+TEST(StoreFaults, WhatAFailedSyncLeftIsMadeDurableBeforeItIsMarked) {
+  uint64_t marked = 0;
+  for (uint64_t n = 1;; ++n) {
+    const std::string where = "sync " + std::to_string(n);
+    MemoryDisk disk;
+    test::make_folder(disk);
+    disk.inject({.operation = Operation::kSync, .nth = n});
+    History history;
+    if (run(disk, history)) break;
+    disk.restart();
+    {
+      const auto store = open_store(disk, history.mark);
+      ASSERT_TRUE(store) << where << ": " << store.error().message;
+      int c = static_cast<int>((*store)->meta().applied_index);
+      for (const int last = c + 3; c < last;) {
+        ASSERT_TRUE(commit(**store, ++c)) << where;
+        history.committed = c;
+        const auto begun = (*store)->begin_checkpoint();
+        ASSERT_TRUE(begun) << where << ": " << begun.error().message;
+        if (*begun) {
+          history.mark = **begun;
+          ++marked;
+          if (n % 2 == 0) history.mark = *(*store)->run_checkpoint();
+        }
+        (*store)->end_checkpoint();
+      }
+    }
+    SeededRandom random(n);
+    disk.cut_power();
+    disk.crash(random, MemoryDisk::Loss::kEverything);
+    expect_good(disk, history, where);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(marked, 30U);
+}
+
 // The disk is full at the nth write; after a refusal there is room again and the same commit is tried again.
 TEST(StoreFaults, AFullDiskAtEveryWriteIsSurvivedInPlace) {
   MemoryDisk whole;

@@ -51,6 +51,9 @@ class SqliteStore final : public Store {
   Status check_integrity();
   // What SQLite found in the -wal; before the first commit.
   uint32_t frames() const { return frames_.load(); }
+  // The first bytes of the -wal are from an earlier process: not durable for sure, whatever is synced from now on.
+  // Before the first checkpoint.
+  void distrust_wal(uint64_t bytes) { distrusted_wal_bytes_ = bytes; }
 
  private:
   class SqliteReadTxn;
@@ -63,6 +66,7 @@ class SqliteStore final : public Store {
   Status commit_by(Statement& statement) EXCLUDES(commit_mutex_);
   void note_index() REQUIRES(commit_mutex_);
   Result<bool> pin() EXCLUDES(commit_mutex_);
+  Status make_wal_durable();
   bool copied_up_to_the_pin(int frames_copied);
 
   const std::unique_ptr<Vfs> vfs_;
@@ -82,6 +86,7 @@ class SqliteStore final : public Store {
   std::unique_ptr<Connection> copier_;
   std::optional<Mark> mark_;  // of the checkpoint that is under way
   int pinned_read_mark_ = 0;
+  uint64_t distrusted_wal_bytes_ = 0;
 
   std::atomic<uint32_t> frames_{0};
   std::atomic<uint32_t> copied_{0};

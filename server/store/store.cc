@@ -52,6 +52,7 @@ Result<std::unique_ptr<Store>> Store::open(Disk& disk, const Options& options, c
     return fail(Code::kDataLoss, path + ": has applied entry " + std::to_string(store->meta().applied_index) +
                                      " where the log says " + std::to_string(mark->applied) + kAdviceDamage);
   }
+  store->distrust_wal(wal_bytes_of(scan.committed));
   return std::unique_ptr<Store>(std::move(store));
 }
 

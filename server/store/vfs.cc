@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "base/check.h"
 #include "store/format.h"
@@ -9,6 +11,8 @@
 namespace store {
 
 namespace {
+
+constexpr size_t kWriteAgainBytes = 1 << 20;
 
 std::string unique_name() {
   static std::atomic<uint64_t> number{0};
@@ -115,6 +119,22 @@ Status Vfs::sync(File& file) {
 }
 
 Status Vfs::sync_wal() { return sync(*wal_); }
+
+Status Vfs::write_wal_again(uint64_t bytes) {
+  std::vector<std::byte> buffer(kWriteAgainBytes);  // synced piece by piece: other syncs wait behind large ones
+  for (uint64_t at = 0; at < bytes;) {
+    const BytesView piece = std::span(buffer).first(std::min<uint64_t>(buffer.size(), bytes - at));
+    Result<size_t> got = wal_->read(at, std::span(buffer).first(piece.size()));
+    if (got && *got < piece.size()) got = fail(Code::kDataLoss, path(kWalName) + ": is shorter than it was");
+    const Status written = got ? wal_->write(at, piece) : fail(got.error());
+    if (!written && written.error().code != Code::kResourceExhausted) failure_.set(written.error());
+    TRY(written);
+    count_written(piece.size());
+    TRY(sync(*wal_));
+    at += piece.size();
+  }
+  return {};
+}
 
 Status Vfs::sync_database() {
   if (!database_dirty_.exchange(false)) return {};

@@ -40,9 +40,11 @@ class Vfs {
   void set_first_page(Bytes page) { first_page_ = std::move(page); }
   const std::optional<Bytes>& first_page() const { return first_page_; }
 
-  // Opens own handles for the two calls below. A failed sync is final.
+  // Opens own handles for the calls below. A failed sync is final.
   Status open_for_sync();
   Status sync_wal();
+  // Writes the first `bytes` of the -wal again as they are, and syncs them. Nobody writes there meanwhile.
+  Status write_wal_again(uint64_t bytes);
   Status sync_database();  // if something was written since the last sync
 
   uint64_t syncs() const { return syncs_.load(std::memory_order_relaxed); }
