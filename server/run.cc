@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <future>
 #include <optional>
 
 #include "base/log.h"
@@ -24,7 +25,9 @@
 
 namespace {
 
-constexpr auto kStopPatience = std::chrono::milliseconds(700);  // exit within 1.5 s of SIGTERM
+// Together they let it exit within 1.5 s of SIGTERM.
+constexpr auto kHandOverPatience = std::chrono::milliseconds(400);
+constexpr auto kStopPatience = std::chrono::milliseconds(700);
 constexpr auto kReadyPatience = std::chrono::seconds(3);
 constexpr int kWakeMain = SIGUSR1;  // the member has something to tell; otherwise it means nothing
 constexpr timespec kReadyPoll{.tv_sec = 0, .tv_nsec = 1'000'000};
@@ -160,6 +163,19 @@ class FreedMemory {
   bool again_ = false;
 };
 
+// The others need no election timeout to find out that a leader is gone which hands over before. Clients are still
+// served meanwhile: by its successor, at the end.
+void hand_over(member::Member& member) {
+  auto over = std::make_shared<std::promise<bool>>();
+  auto result = over->get_future();
+  member.transfer_leadership(raft::kNobody, [over](const Status& status) { over->set_value(status.has_value()); });
+  if (result.wait_for(kHandOverPatience) != std::future_status::ready) {
+    log_warn("no other member has taken over; they will elect a leader");
+  } else if (result.get()) {
+    log_info("another member leads now");
+  }
+}
+
 // Until a signal asks to stop, or the member has to: which signal.
 int serve(member::Member& member, rpc::LargeReads& large, http::Server& clients, http::Server& peers,
           const MemberEnd& end) {
@@ -190,6 +206,7 @@ int serve(member::Member& member, rpc::LargeReads& large, http::Server& clients,
     }
   }
   log_end(signal, end);
+  if (!end.error() && !end.replacement()) hand_over(member);
   clients.stop(kStopPatience);
   peers.stop(std::chrono::milliseconds(0));
   large.stop();
