@@ -72,6 +72,7 @@ def main():
             assert worker.fault is None, worker.fault
         for left in leaver.left:
             check_left(left, changes)
+        revision = cluster.same_everywhere()
         renewals, lost = sum(k.renewals for k in keepers), sum(k.lost for k in keepers)
         assert renewals > 5 * count and lost <= count // 5, f"{renewals} renewals, {lost} leases lost for want of them"
         assert revoker.members == {member.name for member in cluster}, f"negative answers of {revoker.members} only"
@@ -84,7 +85,8 @@ def main():
         print(f"{count} changes of leader; {renewals} renewals of 4 leases of {KEPT_TTL} s, longest gap "
               f"{max(k.longest for k in keepers):.2f} s; {len(leaver.left)} leases left alone ended {early:.2f} to "
               f"{latest(leaver.left):.2f} s after their TTL ({len(calm)} without a change: at most {latest(calm):.2f} "
-              f"s); {revoker.revoked} revoked, {revoker.negative} keepalives negative: ok")
+              f"s); {revoker.revoked} revoked, {revoker.negative} keepalives negative; all members equal at "
+              f"revision {revision}, also by hashkv: ok")
 
 
 if __name__ == "__main__":

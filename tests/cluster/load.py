@@ -320,4 +320,4 @@ class Load:
         reads = [sum(getattr(r, kind) for r in self.readers) for kind in ("linearizable", "serializable")]
         return (f"{self.acknowledged()} acknowledged writes, {reads[0]} linearizable and {reads[1]} serializable "
                 f"reads, {len(self.watcher.events)} events, watch resumed {self.watcher.resumed} times, "
-                f"all members equal at revision {self.final}{' (hashkv too)' if self.cluster.hashed else ''}")
+                f"all {len(list(self.cluster))} members equal at revision {self.final}, also by hashkv")
