@@ -228,7 +228,8 @@ class Cluster:
         first, *others = found
         for name in others:
             assert found[name] == found[first], f"{name} and {first} differ at revision {revision}"
-        self.same_hash(revision)
+        if others:
+            self.same_hash(revision)
         return revision
 
     def same_hash(self, revision=None):

@@ -75,8 +75,10 @@ def operation(path, body, answer):
 class History:
     """Any thread may add to it."""
 
-    def __init__(self, path, checker):
+    def __init__(self, path, checker, ranges=None):
+        """`ranges`: (key, end) of all keys in it, and nobody else's; without it, of all that there are."""
         self.path, self.checker, self.mutex, self.lives, self.clients = path, checker, threading.Lock(), {}, 0
+        self.ranges = ranges
         self.file = open(path, "w", encoding="utf-8")
 
     def client(self):
@@ -111,15 +113,22 @@ class History:
                 self.write({"operation": fields})
 
     def watch(self, name, body, revision):
-        """It starts, or is resumed."""
+        """It starts, or is resumed: what lies below was heard, and here it may be of keys that are left out."""
+        if self.ranges and revision > 1:
+            self.write({"watch": {"watch": name, "kind": "PROGRESS", "at": time.monotonic(), "revision": revision - 1}})
         self.write({"watch": {"watch": name, "kind": "STARTED", "at": time.monotonic(), "revision": revision,
                               "key": unb64(body["key"]), "end": unb64(body.get("range_end", ""))}})
 
     def events(self, name, result):
         events = [{"is_delete": event.get("type") == "DELETE", "kv": key_value(event["kv"])}
-                  for event in result["events"]]
+                  for event in result["events"] if self.is_in(unb64(event["kv"]["key"]))]
+        if not events:
+            return
         self.write({"watch": {"watch": name, "kind": "EVENTS", "at": time.monotonic(),
                               "revision": result["header"]["revision"], "events": events}})
+
+    def is_in(self, key):
+        return self.ranges is None or any(begin <= key < end for begin, end in self.ranges)
 
     def check(self):
         """What the checker says of it; the watch must have heard everything. The file stays if it is not sound."""

@@ -4,9 +4,10 @@ must be true.
 Nobody repeats a request whose outcome is unknown; every write is bound to the revision it was based on, so that one
 which was given up cannot happen behind a later one's back.
 """
-import http.client, json, random, threading, time
+import http.client, json, os, random, threading, time
 
 from cluster import EVERYTHING
+from history import History, checker_of
 from server import b64, unb64
 
 TIMEOUT = 3
@@ -20,7 +21,7 @@ class Worker(threading.Thread):
         super().__init__(daemon=True)
         self.load, self.choose = load, random.Random(load.choose.random())
         self.member, self.connections, self.fault, self.timeout = None, {}, None, TIMEOUT
-        self.client = load.history.client() if load.history else 0
+        self.client = load.history.client()
 
     def run(self):
         try:
@@ -45,9 +46,7 @@ class Worker(threading.Thread):
         member, connection = self.member, self.connections.pop(self.member, None)
         try:
             connection = connection or member.connect(self.timeout)
-            history = self.load.history
-            answer = (history.post(self.client, member, path, body, connection=connection) if history else
-                      member.post(path, body, connection=connection))
+            answer = self.load.history.post(self.client, member, path, body, connection=connection)
             self.connections[member] = connection
             if answer[0] != 200:
                 self.change()
@@ -182,8 +181,7 @@ class Watcher(Worker):
     def follow(self, connection, end):
         body = {"create_request": {**EVERYTHING, "start_revision": str(self.last + 1)}}
         history = self.load.history
-        if history:
-            history.watch("all", EVERYTHING, self.last + 1)
+        history.watch("all", EVERYTHING, self.last + 1)
         connection.request("POST", "/v3/watch", json.dumps(body))
         response = connection.getresponse()
         self.resumed += 1
@@ -202,7 +200,7 @@ class Watcher(Worker):
                 self.events.append((revision, unb64(event["kv"]["key"]), unb64(event["kv"].get("value", ""))))
             if events:  # all events of a revision come in one response
                 self.last = int(events[-1]["kv"]["mod_revision"])
-            if events and history:
+            if events:
                 history.events("all", result)
 
     def run(self):
@@ -214,11 +212,16 @@ class Watcher(Worker):
 
 
 class Load:
-    """As a context: works inside, and is checked at its end (unless that is by an exception). With a `history` (see
-    history.py) everything is written down there."""
+    """As a context: works inside, and is checked at its end (unless that is by an exception). Everything is written
+    down in a history (history.py): in `history`, to be checked by who gave it, or in one of its own."""
 
     def __init__(self, cluster, choose, writers=3, incrementers=2, readers=3, counters=2, history=None):
-        self.cluster, self.choose, self.counters, self.history = cluster, choose, counters, history
+        self.cluster, self.choose, self.counters = cluster, choose, counters
+        self.history, self.verdict = history, None
+        if not history:
+            self.history = History(os.path.join(cluster.folder, "history.jsonl"), checker_of(cluster.program),
+                                   [("c/", "c0"), ("w", "x")])
+        self.has_own = not history
         self.stop, self.stop_watching, self.mutex = threading.Event(), threading.Event(), threading.Lock()
         self.seen, self.revisions, self.revision = {}, {}, 0
         self.writers = [PairWriter(self, i) for i in range(writers)]
@@ -287,6 +290,8 @@ class Load:
         for worker in self.incrementers:
             for token, revision in worker.writes.items():
                 assert by_revision[revision][0][1].endswith(":" + token), f"lost at {revision}: {token}"
+        if self.has_own:
+            self.verdict = self.history.check()
 
     @staticmethod
     def check_writer(writer, by_revision):
@@ -318,6 +323,8 @@ class Load:
 
     def summary(self):
         reads = [sum(getattr(r, kind) for r in self.readers) for kind in ("linearizable", "serializable")]
+        members = len(list(self.cluster))
         return (f"{self.acknowledged()} acknowledged writes, {reads[0]} linearizable and {reads[1]} serializable "
                 f"reads, {len(self.watcher.events)} events, watch resumed {self.watcher.resumed} times, "
-                f"all {len(list(self.cluster))} members equal at revision {self.final}, also by hashkv")
+                f"all {members} members equal at revision {self.final}{', also by hashkv' if members > 1 else ''}"
+                f"{f'; history: {self.verdict}' if self.verdict else ''}")
