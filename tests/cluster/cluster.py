@@ -47,6 +47,7 @@ class Member(Server):
     def __init__(self, cluster, name, state, initial, flags=()):
         super().__init__(cluster.program, flags, folder=os.path.join(cluster.folder, name))
         os.makedirs(self.folder, exist_ok=True)
+        self.data = os.path.join(self.folder, "data")
         self.name, self.state, self.initial, self.token = name, state, initial, cluster.token
         self.port, self.peer_port = fixed_port(), fixed_port()
         self.advertised_port = fixed_port() if cluster.wires else self.peer_port
@@ -58,7 +59,7 @@ class Member(Server):
 
     def command(self):
         client = f"http://127.0.0.1:{self.port}"
-        return [self.program, "--name", self.name, "--data-dir", os.path.join(self.folder, "data"),
+        return [self.program, "--name", self.name, "--data-dir", self.data,
                 "--listen-client-urls", client, "--advertise-client-urls", client,
                 "--listen-peer-urls", f"http://127.0.0.1:{self.peer_port}",
                 "--initial-advertise-peer-urls", self.peer_url, "--initial-cluster", self.initial,

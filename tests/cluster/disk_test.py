@@ -211,14 +211,19 @@ def can_mount(command):
     return subprocess.run(probe, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
+def way_to_mount():
+    """A command before which others may mount what nobody else sees; None if that is not allowed."""
+    ways = [["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]]
+    return next((way for way in ways if shutil.which(way[0]) and can_mount(way)), None)
+
+
 def main():
     program, kind = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
     if MOUNTED in os.environ:
         return full_disk_is_told_and_waited_for(program, Tmpfs)
     damage_found_by_a_read_stops_the_server(program)
     a_limit_on_file_sizes_is_refused_by_name(program)
-    ways = [["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]]
-    way = next((w for w in ways if shutil.which(w[0]) and can_mount(w)), None) if kind != "limit" else None
+    way = way_to_mount() if kind != "limit" else None
     if way is None:
         print("the full disk: a limit on the size of files", flush=True)
         return full_disk_is_told_and_waited_for(program, FileSizeLimit)
