@@ -20,7 +20,7 @@ class Server:
     """One member. `flags` are added to the command line."""
 
     def __init__(self, program, flags=(), folder=None):
-        self.program, self.flags = program, list(flags)
+        self.program, self.flags, self.environment = program, list(flags), {}
         self.folder = folder or tempfile.mkdtemp(prefix="conclave-test-")
         self.owns_folder = folder is None
         self.port, self.peer_port, self.process = free_port(), free_port(), None
@@ -43,7 +43,8 @@ class Server:
 
     def start(self, wait=True):
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, start_new_session=True,
+                                            env={**os.environ, **self.environment})
         if wait:
             self.wait_ready()
 
