@@ -35,10 +35,11 @@ class Asked(threading.Thread):
 
 
 def pause_leader(cluster, load, choose, seconds):
+    # After the pause before this one they may still be electing.
+    revoked, kept = [eventually(lambda: grant(cluster.leader(), 60), 10, "a lease") for _ in range(2)]
+    eventually(lambda: cluster.leader().put("pause/key", "before", timeout=5), 10, "a write")
     old = cluster.leader()
     others = [member for member in cluster if member is not old]
-    revoked, kept = grant(others[0], 60), grant(others[0], 60)
-    others[0].put("pause/key", "before", timeout=10)
     old.pause()
     end = time.monotonic() + seconds
     new = cluster.leader(others)
