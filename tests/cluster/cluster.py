@@ -84,6 +84,11 @@ class Member(Server):
         self.paused = False
         self.process.send_signal(signal.SIGCONT)
 
+    def took_snapshot(self, since):
+        """By its log, of which this much was there before."""
+        said = self.log()[since:]
+        return "a store was built from a snapshot" in said and "the state of a snapshot is put in place" in said
+
     def alive(self):
         return self.process is not None and self.process.poll() is None
 

@@ -70,9 +70,11 @@ class Wires:
 
     def add(self, receiver, listening, to_port):
         """From now on what comes in at the socket `listening` goes to `to_port`."""
+        port = listening.getsockname()[1]
+
         async def start():
             async def accept(reader, writer):
-                await self.connection(receiver, listening.getsockname()[1], to_port, reader, writer)
+                await self.connection(receiver, port, to_port, reader, writer)
             self.servers[receiver] = await asyncio.start_server(accept, sock=listening)
         self.do(start())
 

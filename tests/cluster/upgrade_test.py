@@ -125,7 +125,7 @@ class Upgrade:
         self.check(member, acknowledged, revision)
         assert identity(member) == before, f"{member.name} is another member now"
         if missed:
-            assert "snapshot" in member.log()[size:], f"{member.name} got no snapshot:\n{member.log()[size:][-1500:]}"
+            assert member.took_snapshot(size), f"{member.name} got no snapshot:\n{member.log()[size:][-1500:]}"
             self.snapshots += 1
         self.load.wait_for_writes(20, 20)
         self.changes += 1
