@@ -12,7 +12,7 @@ namespace {
 // Slices of compaction touch many pages: left alone they fill the -wal faster than a checkpoint beside them empties it,
 // and the rest of it would be copied in one long pause. So they wait while a checkpoint is due.
 constexpr Time kSliceRetry = std::chrono::milliseconds(5);
-constexpr size_t kRunsMax = 1'000'000;  // raft's limit of unapplied entries is far below
+constexpr size_t kRunsMax = 100'000;  // raft hands out far less before it hears that something is applied
 
 }  // namespace
 
@@ -84,7 +84,8 @@ Time ApplyStage::apply_batch() {
 Time ApplyStage::slice() {
   auto slice = parts_.applier.step();
   if (!slice) {
-    if (slice.error().code == Code::kResourceExhausted) return parts_.clock.monotonic() + kSpaceRetry;
+    const bool full = slice.error().code == Code::kResourceExhausted;
+    if (full) return waiting_.empty() ? parts_.clock.monotonic() + kSpaceRetry : kNow;
     parts_.failure.report(slice.error());
     return kWhenWoken;
   }

@@ -30,7 +30,8 @@ Loop::Loop(const Options& options, raft::Config config, raft::Restored restored,
       applied_in_(*this, kCallsWaitingMax),
       messages_in_(*this, kMessagesWaitingMax),
       forwarded_in_(*this, kForwardedWaitingMax),
-      calls_in_(*this, kCallsWaitingMax) {
+      calls_in_(*this, kCallsWaitingMax),
+      own_calls_in_(*this, kCallsWaitingMax) {
   applied_index_ = node_.applied_index();
   membership_index_ = applied_index_;
   next_tick_ = parts_.clock.monotonic() + options_.heartbeat_interval;
@@ -76,10 +77,12 @@ Time Loop::step() {
   persisted_in_.drain(persisted_);
   if (!persisted_.empty()) node_.persisted(persisted_.back());
   take_applied(now);
-  take_messages();          // before the clock: after a pause they tell of a leader that a tick would miss
-  calls_in_.drain(calls_);  // keepalives first: after a pause none of them may lose against an expiry
+  take_messages();  // before the clock: after a pause they tell of a leader that a tick would miss
+  own_calls_in_.drain(calls_);
   for (const Call& call : calls_) call(now);
   if (closing_) return kWhenWoken;
+  calls_in_.drain(calls_);  // keepalives first: after a pause none of them may lose against an expiry
+  for (const Call& call : calls_) call(now);
   take_forwarded(now);
   serve_leases(now);
   tick(now);

@@ -117,7 +117,7 @@ class Loop final : public Stage {
     std::function<void(Status)> done;
   };
 
-  void call(Call call) { (void)calls_in_.push(std::move(call)); }
+  void call(Call call) { CHECK(own_calls_in_.push(std::move(call)), "calls"); }
   void take_messages();
   void take_applied(Time now);
   void take_forwarded(Time now);
@@ -150,6 +150,7 @@ class Loop final : public Stage {
   Inbox<raft::Message> messages_in_;
   Inbox<Forwarded> forwarded_in_;
   Inbox<Call> calls_in_;
+  Inbox<Call> own_calls_in_;  // of this member's other stages: few, and none may be lost
   std::vector<Command> proposals_;
   std::vector<Command> proposals_forwarded_;
   std::vector<raft::BatchNumber> persisted_;

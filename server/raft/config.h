@@ -18,7 +18,9 @@ struct Config {
   bool pre_vote = true;          // ask whether an election could be won before beginning a term (dissertation, 9.6)
 
   uint64_t uncommitted_bytes_max = 64 << 20;  // of proposals that are not committed yet; then propose is refused
-  uint64_t unapplied_entries_max = 5000;      // between applied and commit; then propose is refused (etcd has the same)
+  // Between applied and commit: then propose is refused (etcd has the same), and no more is handed to apply (but one
+  // Ready).
+  uint64_t unapplied_entries_max = 5000;
   // Follower: of its log in memory. Beyond it takes no entries while committed ones wait to be applied.
   uint64_t unapplied_bytes_max = 256 << 20;
   uint64_t batch_bytes_max = 4 << 20;      // of entries in one hand-over (one entry may be larger)

@@ -127,6 +127,7 @@ TEST(Flow, ReadsDoNotMakeAppendsLookLost) {
 TEST(Flow, AFollowerTakesNoMoreThanItCanHold) {
   Config config = TestCluster::small();
   config.unapplied_bytes_max = 2000;
+  config.unapplied_entries_max = 4;
   TestCluster cluster(TestCluster::all_voters(3), 3, 1, config);
   cluster.elect(1);
   cluster.members.at(3).apply_stands_still = true;
@@ -139,6 +140,8 @@ TEST(Flow, AFollowerTakesNoMoreThanItCanHold) {
   EXPECT_GE(cluster.node(3).log().bytes(), 2000u);
   EXPECT_LT(cluster.node(3).log().bytes(), 2400u);
   EXPECT_EQ(cluster.node(3).role(), Role::kFollower);
+  EXPECT_GE(cluster.members.at(3).to_apply.size(), 4u);
+  EXPECT_LE(cluster.members.at(3).to_apply.size(), 6u);
   cluster.members.at(3).apply_stands_still = false;
   cluster.tick_all(40);
   EXPECT_EQ(cluster.node(3).applied_index(), 31u);

@@ -57,7 +57,7 @@ void Node::take_persistent(Ready& ready) {
 
 void Node::take_committed(Ready& ready) {
   const uint64_t to = std::min(commit_, durable_);
-  if (delivered_ >= to) return;
+  if (delivered_ >= to || delivered_ - applied_ >= config_.unapplied_entries_max) return;
   ready.committed = log_.slice(delivered_ + 1, to, config_.apply_bytes_max);
   delivered_ += ready.committed.size();
 }
