@@ -73,17 +73,18 @@ Status check_together(const Options& options, const DataFolder& folder) {
 
 }  // namespace
 
+Result<std::unique_ptr<FileLock>> lock_data_folder(Disk& disk, const std::string& data_dir) {
+  auto lock = disk.lock(data_dir + "/LOCK");
+  if (lock || lock.error().code != Code::kUnavailable) return lock;
+  return ::fail(Code::kUnavailable, data_dir +
+                                        ": another conclave server is using this data folder. Stop it, or "
+                                        "give this one another --data-dir");
+}
+
 Result<DataFolder> open_data_folder(World& world, const Options& options) {
   DataFolder folder;
   TRY(create_folder(world.disk, options.data_dir));
-  auto lock = world.disk.lock(options.data_dir + "/LOCK");
-  if (!lock) {
-    if (lock.error().code != Code::kUnavailable) return ::fail(lock.error());
-    return ::fail(Code::kUnavailable, options.data_dir +
-                                          ": another conclave server is using this data folder. Stop it, or "
-                                          "give this one another --data-dir");
-  }
-  folder.lock = std::move(*lock);
+  TRY_ASSIGN(folder.lock, lock_data_folder(world.disk, options.data_dir));
   TRY_ASSIGN(const bool has_log, wal::Wal::exists(world.disk, wal_folder(options)));
   if (!has_log) {
     TRY(make_store(world, options, folder));

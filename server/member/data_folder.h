@@ -31,6 +31,9 @@ struct DataFolder {
   bool lacks_founding = false;
 };
 
+// kUnavailable: another server uses the folder.
+Result<std::unique_ptr<FileLock>> lock_data_folder(Disk& disk, const std::string& data_dir);
+
 // Opens what is there and holds log and store against each other. Errors say what to do: kUnavailable (another server
 // uses the folder), kDataLoss (damage), kFailedPrecondition (a newer format; log and store do not belong together).
 Result<DataFolder> open_data_folder(World& world, const Options& options);

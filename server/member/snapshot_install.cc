@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "member/data_folder.h"
 #include "mvcc/content_hash.h"
 #include "mvcc/revision.h"
 #include "store/format.h"
@@ -204,6 +205,7 @@ void SnapshotInstall::remove_unfinished(Disk& disk, const Options& options, cons
 }
 
 Status put_in_force(Disk& disk, const Options& options, const Generation& generation, uint64_t applied) {
+  TRY_ASSIGN(const auto lock, lock_data_folder(disk, options.data_dir));
   TRY_ASSIGN(const auto current, read_current(disk, options.data_dir));
   // Whose a mark of the log is follows from this order (log_lacks_generation).
   if (applied >= generation.index || (current && current->index >= generation.index)) {

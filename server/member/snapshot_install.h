@@ -65,7 +65,8 @@ class SnapshotInstall {
 
 // Makes the generation, which is complete, the one in force. The caller has stopped the member, so that nothing is
 // appended to its log or applied any more; `applied`: of its store. Then open_data_folder() goes on.
-// kFailedPrecondition: what the store has is not older; nothing happened.
+// kFailedPrecondition: what the store has is not older; nothing happened. kUnavailable: another server has taken the
+// folder meanwhile.
 Status put_in_force(Disk& disk, const Options& options, const Generation& generation, uint64_t applied);
 
 // Build and switch in one go, for a member that is stopped.

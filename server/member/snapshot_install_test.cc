@@ -140,6 +140,11 @@ TEST_F(SnapshotInstallTest, AnOlderOneIsRefused) {
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, Code::kFailedPrecondition);
   EXPECT_FALSE(put_in_force(disk_, member_.options, {1, 399}, 0)) << "older than the generation in force";
+  {
+    const auto another_server = lock_data_folder(disk_, member_.options.data_dir);
+    ASSERT_TRUE(another_server);
+    EXPECT_EQ(put_in_force(disk_, member_.options, {1, 402}, 400).error().code, Code::kUnavailable);
+  }
   EXPECT_FALSE(put_in_force(disk_, member_.options, {1, 401}, 401)) << "not newer than what was applied";
   open();
   expect_state(400);
