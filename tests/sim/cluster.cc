@@ -9,6 +9,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kRestartAfter{500};
 
+// An injected fault that met a member while it started: whoever watches over it starts it again.
+bool met_a_failing_call(const Error& error) { return error.message.ends_with("Input/output error"); }
+
 }  // namespace
 
 Cluster::Cluster(uint64_t with_seed, size_t nodes, std::function<member::Options(size_t, size_t)> options)
@@ -116,7 +119,7 @@ void Cluster::start_the_wanted() {
     }
     if (node.machine->disk().power_cut()) {  // it went again meanwhile
       crash(i);
-    } else if (node.refused->code == Code::kResourceExhausted || node.joining) {
+    } else if (node.refused->code == Code::kResourceExhausted || node.joining || met_a_failing_call(*node.refused)) {
       node.machine->disk().restart();
       node.start_at = clock.monotonic() + kRestartAfter;
     } else if (node.refused->message.ends_with(member::kErrorRemoved)) {
