@@ -109,7 +109,10 @@ void TestCluster::take(uint64_t id) {
     check_written(id, *ready);
     if (ready->soft_state && ready->soft_state->role == Role::kLeader) check_leader(id);
     for (auto& message : ready->messages_now) network.push_back(std::move(message));
-    for (auto& entry : ready->committed) member.to_apply.push_back({std::nullopt, std::move(entry)});
+    for (auto& entry : ready->committed) {
+      decide(id, entry);  // here, not when it is applied: the rules are about what is committed
+      member.to_apply.push_back({std::nullopt, std::move(entry)});
+    }
     for (const auto& read : ready->read_states) check_read(read);
     for (const uint64_t context : ready->reads_dropped) dropped_reads.insert(context);
     for (const uint64_t needy : ready->snapshots_needed) member.snapshots_needed.push_back(needy);
@@ -145,7 +148,6 @@ bool TestCluster::apply_one(uint64_t id) {
   const LogEntry& entry = item.entry;
   EXPECT_EQ(entry.index, member.stored + 1);
   EXPECT_EQ(member.disk.term_at(entry.index), entry.term) << "applied what is not durable here";
-  decide(id, entry);
   member.stored = entry.index;
   if (random_.below(4) == 0) member.store_durable = member.stored;
   if (entry.type == EntryType::kMembership) member.node->set_membership(entry.index, membership_of(*entry.data));

@@ -106,7 +106,7 @@ class TestCluster {
  private:
   struct Decided {
     LogEntry entry;
-    uint64_t term;  // of the member that applied it first: when it was decided, or later
+    uint64_t term;  // of the member that knew it first: when it was decided, or later
     Membership membership;
   };
   struct Written {

@@ -12,12 +12,13 @@ RAFT = ("raft",)  # cores alone, under server/raft/faults_test.cc; and the whole
 RAFT_AND_CLUSTER = ("raft", "cluster")
 MEMBER = ("power", "cluster", "damage")
 CLUSTER = ("cluster",)
+MEMBERS = ("members", "cluster")  # with members that come and go, and so with more snapshots
 
 TABLE = [
     # --- Elections
-    Mutation("vote_not_persisted", "a member forgets at a crash whom it voted for", CLUSTER, [
-        ("server/member/wal_stage.cc", "if (job.hard_state) batch_.hard_state = job.hard_state;",
-         "if (job.hard_state) {\n      batch_.hard_state = job.hard_state;\n      batch_.hard_state->vote = 0;\n    }"),
+    Mutation("vote_not_persisted", "a member forgets at a crash whom it voted for", RAFT, [
+        ("server/raft/ready.cc", "    handed_state_ = *ready.hard_state;\n",
+         "    handed_state_ = *ready.hard_state;\n    ready.hard_state->vote = kNobody;\n"),
     ]),
     Mutation("votes_twice", "two candidates of a term get the vote", RAFT_AND_CLUSTER, [
         ("server/raft/election.cc",
@@ -78,6 +79,10 @@ TABLE = [
              RAFT_AND_CLUSTER, [
         ("server/raft/replication.cc", "advance_commit(std::min(message.commit, last_new));",
          "advance_commit(std::min(message.commit, log_.last_index()));"),
+        # A leader that goes back exactly to where the logs agree never sends less than the first conflict.
+        ("server/raft/replication.cc",
+         "progress.next = std::max(std::min(message.log_index, agree + 1), progress.match + 1);",
+         "progress.next = std::max(std::min(message.log_index, agree), progress.match + 1);"),
     ]),
     Mutation("last_term_zero", "the last term of an emptied log is 0", RAFT_AND_CLUSTER, [
         ("server/raft/log.cc", "    base_term_ = entries_.front().term;\n", "    base_term_ = 0;\n"),
@@ -88,6 +93,15 @@ TABLE = [
     ]),
     Mutation("two_conf_changes", "two membership changes at once", RAFT_AND_CLUSTER, [
         ("server/raft/propose.cc", "if (memberships > 1 || is_membership_pending()) {", "if (memberships > 1) {"),
+    ]),
+    Mutation("learners_count", "an acknowledgement of a learner counts for the commit index", RAFT_AND_CLUSTER, [
+        ("server/raft/replication.cc",
+         "for (const uint64_t voter : membership_.voters) matches.push_back(progress_.at(voter).match);\n"
+         "  const uint64_t index = majority_value(std::move(matches));",
+         "for (const auto& [id, progress] : progress_) matches.push_back(progress.match);\n"
+         "  std::sort(matches.begin(), matches.end());\n"
+         "  matches.erase(matches.begin(), matches.end() - static_cast<long>(membership_.voters.size()));\n"
+         "  const uint64_t index = majority_value(std::move(matches));"),
     ]),
     # --- Reads
     Mutation("read_without_quorum", "ReadIndex without asking whether this member still leads", RAFT_AND_CLUSTER, [
@@ -100,8 +114,52 @@ TABLE = [
         ("server/member/loop.cc", "if (!it->second.index || *it->second.index > applied_index_) {",
          "if (!it->second.index) {"),
     ]),
+    Mutation("read_opened_before_index", "a read's view is opened before its index is known", CLUSTER, [
+        ("server/member/member_requests.cc",
+         "auto later = [this, done](Status status) { reads_->push([done, status] { done(status); }); };",
+         "auto early = std::make_shared<std::unique_ptr<mvcc::Reader>>(mvcc_->reader());\n"
+         "  auto later = [this, done, early](Status status) {\n"
+         "    reads_->push([this, done, status, early] {\n"
+         "      opened_early_ = std::move(*early);\n"
+         "      done(status);\n"
+         "      opened_early_.reset();\n"
+         "    });\n"
+         "  };"),
+        ("server/member/member_of.h", "reader() override { return mvcc_->reader(); }",
+         "reader() override { return opened_early_ ? std::move(opened_early_) : mvcc_->reader(); }\n"
+         "  std::unique_ptr<mvcc::Reader> opened_early_;"),
+    ]),
     # --- Between members
-    Mutation("snapshot_promises_more", "a snapshot is offered as one entry more than it has", CLUSTER, [
+    Mutation("described_without_read", "who takes part is told from what this member has applied so far", MEMBERS, [
+        ("server/member/member_network.cc",
+         "  linearize([this, answer = std::move(answer)](const Status& status) {\n"
+         "    answer(status ? describe(cluster_id(), applier_->members()) : Bytes());\n  });",
+         "  answer(describe(cluster_id(), applier_->members()));"),
+    ]),
+    Mutation("forwarded_twice", "a forwarded proposal is proposed twice", CLUSTER, [
+        ("server/member/loop_requests.cc",
+         "for (Command& command : asked->proposals) proposals_forwarded_.push_back(std::move(command));",
+         "for (Command& command : asked->proposals) proposals_forwarded_.insert(proposals_forwarded_.end(), 2, command);"),
+    ]),
+    Mutation("snapshot_without_last_entry", "a snapshot says that it contains one entry more than it has", MEMBERS, [
+        ("server/member/snapshot_make.cc", "TRY_ASSIGN(meta, txn->whole_meta());",
+         "TRY_ASSIGN(meta, txn->whole_meta());\n    ++meta.applied_index;"),
+    ]),
+    Mutation("snapshot_without_leases", "the leases are left out of a snapshot", MEMBERS, [
+        ("server/member/snapshot_make.cc", "for (const store::LeaseRow& lease : leases) {",
+         "leases.clear();\n  for (const store::LeaseRow& lease : leases) {"),
+    ]),
+    Mutation("snapshot_not_synced", "a snapshot's store is put in force before it is durable", MEMBERS, [
+        ("server/member/snapshot_install.cc", "  TRY(wal->sync());\n  return disk_.sync_directory(folder);",
+         "  return {};"),
+        ("server/member/generation.cc", "  TRY(file->sync());\n  file.reset();", "  file.reset();"),
+    ]),
+    Mutation("log_kept_over_snapshot", "a log that ends before the snapshot, or conflicts with it, is kept", MEMBERS, [
+        ("server/member/generation.cc",
+         "  if (!in_log && !is_base) batch.snapshot = wal::SnapshotRecord{"
+         ".index = index, .term = term, .data = store.membership};\n", ""),
+    ]),
+    Mutation("snapshot_promises_more", "a snapshot is offered as one entry more than it has", MEMBERS, [
         ("server/member/member_network.cc", "raft::SnapshotPoint{made->at.index, made->at.term}",
          "raft::SnapshotPoint{made->at.index + 1, made->at.term}"),
     ]),
@@ -117,7 +175,18 @@ TABLE = [
         ("server/wal/wal.cc", "if (Status status = file->sync(); !status) return stop_at(std::move(status.error()));",
          "(void)file->sync();"),
     ]),
+    Mutation("store_wal_trusted", "what a failed sync left in the store's -wal counts as durable after a restart",
+             ("store", "members"), [
+        ("server/store/store.cc", "store->distrust_wal(wal_bytes_of(scan.committed));", ""),
+    ]),
     # --- Apply
+    Mutation("quota_by_local_size", "apply refuses writes by the size of this member's own store", CLUSTER, [
+        ("server/apply/execute.h", "  store::WriteTxn& txn;\n", "  bool is_full = false;\n  store::WriteTxn& txn;\n"),
+        ("server/apply/applier.cc", "Batch batch{.txn = *txn,",
+         "Batch batch{.is_full = state.parts.store.stats().size_in_use_bytes > 120'000,\n              .txn = *txn,"),
+        ("server/apply/execute.cc", "if (filling && batch.alarms.no_space()) return",
+         "if (filling && (batch.is_full || batch.alarms.no_space())) return"),
+    ]),
     Mutation("applied_index_not_with_data", "the applied index is saved a batch late", MEMBER, [
         ("server/apply/applier.cc", "  TRY(batch.txn.set_meta(batch.meta));\n  return batch.txn.commit();\n}\n\nvoid",
          "  store::Meta meta = batch.meta;\n  meta.applied_index = parts.store.meta().applied_index;\n"
@@ -159,6 +228,10 @@ TABLE = [
     Mutation("reset_not_awaited", "the renewal of a checkpointed lease answers before its reset is committed", MEMBER, [
         ("server/member/lease_keeper.cc", "  if (!reset) return done(info->ttl);\n",
          "  if (reset) resets_.push_back(id);\n  if (!reset || reset) return done(info->ttl);\n"),
+    ]),
+    Mutation("lease_shortened_by_election", "a new leader gives a lease two seconds less than it has", CLUSTER, [
+        ("server/member/lease_keeper.cc", "deadlines_.rebuild(table_.list(), now);",
+         "deadlines_.rebuild(table_.list(), now - std::chrono::seconds(2));"),
     ]),
     Mutation("lease_forgets_renewal", "a renewal does not move the deadline", MEMBER, [
         ("server/lease/deadlines.cc", "  lease.deadline = now + seconds(lease.ttl);\n  lease.next_checkpoint",
