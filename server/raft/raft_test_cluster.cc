@@ -244,6 +244,8 @@ Status TestCluster::read(uint64_t id, const std::vector<uint64_t>& contexts) {
 }
 
 void TestCluster::settle(const std::set<uint64_t>& down) {
+  constexpr uint64_t kDeliveriesMax = 100'000;
+  uint64_t deliveries = 0;
   for (bool busy = true; busy;) {
     busy = false;
     for (auto& [id, member] : members) {
@@ -252,6 +254,10 @@ void TestCluster::settle(const std::set<uint64_t>& down) {
     }
     std::erase_if(network, [&](const Message& m) { return down.contains(m.to) || down.contains(m.from); });
     if (!network.empty()) {
+      if (++deliveries > kDeliveriesMax) {
+        ADD_FAILURE() << "there is no end of messages; the next is a " << name(network.front().type);
+        return network.clear();
+      }
       deliver(0);
       busy = true;
     }

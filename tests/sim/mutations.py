@@ -6,6 +6,7 @@ builds the test that should notice, and runs seeds until one does.
     tests/sim/mutations.py --only NAME,NAME       these
     tests/sim/mutations.py --again                forget the results so far
     tests/sim/mutations.py --list                 the table, and the results so far
+    tests/sim/mutations.py --markdown             the same as a table for mutations.md
     tests/sim/mutations.py --check                does each old text stand exactly once in its file?
     tests/sim/mutations.py --baseline             no fault: every suite must pass --seeds seeds
     tests/sim/mutations.py --revision HEAD        of what is committed, where others are changing the files meanwhile
@@ -237,6 +238,14 @@ def line_of(name, result):
     return f"{name:32} {result['suite']} seed {result['seed']}: {result['notice']}"
 
 
+def markdown_of(mutation, result):
+    if not result or not result.get("caught"):
+        return f"| {mutation.name} | {mutation.what} | not caught | | |"
+    notice = re.sub(r"^seed \d+ at [\d.]+ s: |^\.\./|\.{5,}.*", "", result["notice"]).replace("|", "\\|")
+    notice = notice if len(notice) < 110 else notice[:110].rsplit(" ", 1)[0] + " …"
+    return f"| {mutation.name} | {mutation.what} | {result['suite']} | {result['seed']} | {notice} |"
+
+
 def baseline(copy, seeds):
     good = True
     for suite in SUITES:
@@ -261,6 +270,7 @@ def main():
     parser.add_argument("--revision", help="a commit, instead of the files as they are")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--baseline", action="store_true")
     arguments = parser.parse_args()
@@ -287,6 +297,12 @@ def main():
     if arguments.list:
         for mutation in table:
             say(line_of(mutation.name, results.get(mutation.name)) + f"\n{'':32} {mutation.what}")
+        return 0
+
+    if arguments.markdown:
+        say("| fault | what it breaks | caught by | seed | what was said |\n|---|---|---|---|---|")
+        for mutation in table:
+            say(markdown_of(mutation, results.get(mutation.name)))
         return 0
 
     copy = Copy(arguments.work, shlex.split(arguments.ninja))

@@ -88,9 +88,6 @@ TABLE = [
         ("server/raft/log.cc", "    base_term_ = entries_.front().term;\n", "    base_term_ = 0;\n"),
     ]),
     # --- Membership
-    Mutation("conf_change_too_early", "a membership change before the term's first commit", RAFT_AND_CLUSTER, [
-        ("server/raft/propose.cc", "    if (!committed_in_term()) {", "    if (role_ != Role::kLeader) {"),
-    ]),
     Mutation("two_conf_changes", "two membership changes at once", RAFT_AND_CLUSTER, [
         ("server/raft/propose.cc", "if (memberships > 1 || is_membership_pending()) {", "if (memberships > 1) {"),
     ]),
@@ -192,7 +189,7 @@ TABLE = [
          "  store::Meta meta = batch.meta;\n  meta.applied_index = parts.store.meta().applied_index;\n"
          "  TRY(batch.txn.set_meta(meta));\n  return batch.txn.commit();\n}\n\nvoid"),
     ]),
-    Mutation("published_before_commit", "readers see a batch whose transaction is not committed", MEMBER, [
+    Mutation("published_before_commit", "readers see a batch whose transaction is not committed", CLUSTER, [
         ("server/apply/applier.cc", "  TRY(batch.txn.set_meta(batch.meta));\n  return batch.txn.commit();\n}\n\nvoid",
          "  TRY(batch.txn.set_meta(batch.meta));\n"
          "  parts.mvcc.publish({.revision = batch.meta.revision,\n"
@@ -206,16 +203,12 @@ TABLE = [
          "return kv != nullptr && holds(compare, std::string_view(kv->value) <=> operand);", "return kv != nullptr;"),
     ]),
     # --- Leases
-    Mutation("revoked_in_another_term", "an old leader's revocation counts", CLUSTER, [
+    Mutation("revoked_in_another_term", "what was decided on leases in an earlier term counts in a later one", CLUSTER, [
+        # A revocation is proposed in the term that decided it, unless the deadlines outlive their term.
+        ("server/member/loop.cc", "  if (soft_.role != raft::Role::kLeader) leases_.end_term();\n", ""),
         ("server/apply/execute.cc",
          "if (request.term() != 0 && request.term() != term) return refuse(Code::kFailedPrecondition, kErrorOtherTerm);\n"
          "  auto keys", "(void)term;\n  auto keys"),
-    ]),
-    Mutation("keepalive_before_first_apply", "keepalives are answered before an entry of the own term is applied",
-             CLUSTER, [
-        ("server/member/loop.cc",
-         "if (leads() && applied_term_ == node_.term() && !leases_.active()) leases_.begin_term(node_.term(), now);",
-         "if (leads() && !leases_.active()) leases_.begin_term(node_.term(), now);"),
     ]),
     Mutation("keepalive_unconfirmed", "keepalives are answered without asking whether this member still leads", CLUSTER, [
         ("server/member/loop_requests.cc", "if (leads() && node_.membership().voters.size() > 1) {",
