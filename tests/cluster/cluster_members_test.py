@@ -29,9 +29,14 @@ def listed(member, **more):
     return {m["ID"]: m for m in answer["members"]}
 
 
+def known(cluster):
+    """The list of members; it is refused while there is no leader."""
+    return eventually(lambda: listed(cluster.leader()), 15, "a list of members")
+
+
 def by_url(cluster, member):
     """Its id: the URL is known before the name."""
-    return next((i for i, m in listed(cluster.leader()).items() if m["peerURLs"] == [member.peer_url]), None)
+    return next((i for i, m in known(cluster).items() if m["peerURLs"] == [member.peer_url]), None)
 
 
 def change(cluster, path, body, settled):
@@ -80,7 +85,7 @@ def add(cluster, load, learner_rules=False):
     newcomer.initial = cluster.initial()
     newcomer.start(wait=False)
     refusals = change(cluster, "promote", {"ID": newcomer.member_id},
-                      lambda: not listed(cluster.leader())[newcomer.member_id].get("isLearner", False))
+                      lambda: not known(cluster)[newcomer.member_id].get("isLearner", False))
     newcomer.wait_ready()
     assert newcomer.status()["header"]["member_id"] == newcomer.member_id
     eventually(lambda: {m["name"] for m in listed(newcomer).values()} == {m.name for m in [*others, newcomer]}, 10,
@@ -102,7 +107,7 @@ def remove(cluster, load, leaving):
         pulse.wait_for(5, 10)
         pulse.longest = 0
         change(cluster, "remove", {"ID": leaving.member_id},
-               lambda: leaving.member_id not in listed(cluster.leader(seconds=3)))
+               lambda: leaving.member_id not in known(cluster))
         pulse.wait_for(20, 15)
         pause = pulse.pause()
     assert pause <= WRITES_AGAIN, f"{leaving.name} is removed: no write for {pause:.2f} s"
@@ -153,7 +158,7 @@ def move_url(cluster, load):
     moving.member_id = moving.status()["header"]["member_id"]
     moving.peer_port = moving.advertised_port = Member(cluster, moving.name, "existing", "").peer_port
     change(cluster, "update", {"ID": moving.member_id, "peerURLs": [moving.peer_url]},
-           lambda: listed(cluster.leader())[moving.member_id]["peerURLs"] == [moving.peer_url])
+           lambda: known(cluster)[moving.member_id]["peerURLs"] == [moving.peer_url])
     moving.kill()
     moving.start()
     load.wait_for_writes(10)
@@ -200,7 +205,7 @@ def up_to_five(cluster, load):
         refusals += step(cluster, load) or 0
         cluster.same_hash()
         load.fail_early()
-    assert len(listed(cluster.leader())) == 5
+    assert len(known(cluster)) == 5
     return refusals
 
 
@@ -211,7 +216,7 @@ def down_to_one(cluster, load):
         pauses.append(remove(cluster, load, leaving))
         cluster.same_hash()
         load.fail_early()
-    assert len(listed(cluster.leader())) == 1
+    assert len(known(cluster)) == 1
     return pauses
 
 
