@@ -1,16 +1,10 @@
 #include "member/stage_thread.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 
+#include "base/thread.h"
+
 namespace member {
-namespace {
-
-// With readers on all cores, p99 of a commit fell from 15 to 4 ms (bench/seam load, two cores).
-constexpr int kUrgentNiceness = -10;
-
-}  // namespace
 
 StageThread::StageThread(Stage& stage, Clock& clock) : stage_(stage), clock_(clock) {
   stage_.set_waker([this] { wake(); });
@@ -42,8 +36,7 @@ void StageThread::wake() {
 
 void StageThread::run() {
   begin_thread(stage_.name());
-  // A wish: without the privilege (CAP_SYS_NICE or a limit) all threads stay equal.
-  if (stage_.is_urgent()) (void)setpriority(PRIO_PROCESS, 0, kUrgentNiceness);
+  if (stage_.is_urgent()) hurry_thread();
   while (true) {
     {
       const std::lock_guard lock(mutex_);

@@ -46,6 +46,7 @@ class TcpNetwork final : public Network {
     arm_tick();
     thread_ = std::thread([this] {
       begin_thread("peer");
+      hurry_thread();  // else the raft stage, which does, hears nobody on a busy machine and gives up its leadership
       core_.io.run();
     });
     return {};

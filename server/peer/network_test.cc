@@ -1,7 +1,11 @@
 #include "peer/network.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
+#include <atomic>
+
+#include "base/thread.h"
 #include "peer/address.h"
 #include "peer/test_peer.h"
 
@@ -28,6 +32,23 @@ TEST(Network, DeliversInEveryLaneAndDirection) {
     EXPECT_TRUE(eventually([&] { return b.got().frames(1, lane) == std::vector<Bytes>{"from a"}; }));
     EXPECT_TRUE(eventually([&] { return a.got().frames(2, lane) == std::vector<Bytes>{"from b"}; }));
   }
+}
+
+// Equal where the privilege is missing, too.
+TEST(Network, ItsThreadGoesBeforeOthersAsThatOfRaftDoes) {
+  const auto priority = [] { return getpriority(PRIO_PROCESS, 0); };
+  int hurried = 0;
+  std::thread([&] {
+    hurry_thread();
+    hurried = priority();
+  }).join();
+  std::atomic<int> of_network = 20;
+  Node a(1);
+  Node b(2);
+  b.got().hook = [&] { of_network = priority(); };
+  introduce(a, b);
+  ASSERT_TRUE(a.deliver(2, Lane::kControl, "from a"));
+  EXPECT_TRUE(eventually([&] { return of_network == hurried; })) << of_network << ", not " << hurried;
 }
 
 TEST(Network, KeepsTheOrderWithinALane) {
