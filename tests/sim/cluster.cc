@@ -12,6 +12,10 @@ constexpr std::chrono::milliseconds kRestartAfter{500};
 // An injected fault that met a member while it started: whoever watches over it starts it again.
 bool met_a_failing_call(const Error& error) { return error.message.ends_with("Input/output error"); }
 
+std::string url(const char* scheme_and_host, size_t node, const char* port) {
+  return scheme_and_host + std::to_string(node) + port;
+}
+
 }  // namespace
 
 Cluster::Cluster(uint64_t with_seed, size_t nodes, std::function<member::Options(size_t, size_t)> options)
@@ -89,12 +93,11 @@ void Cluster::close(size_t index) {
   down(index, kRestartAfter);
 }
 
-void Cluster::wipe(size_t index) {
+void Cluster::replace_machine(size_t index, std::unique_ptr<MemoryDisk> disk) {
   Node& node = *nodes_[index];
   CHECK(node.machine == nullptr || !node.is_open(), index);
   network.ask_no_more(static_cast<SimulatedNetwork::Node>(index));
-  node.machine =
-      std::make_unique<Machine>(clock, *node.random, std::make_unique<MemoryDisk>(), Machine::DiskTime::kOfTheStage);
+  node.machine = std::make_unique<Machine>(clock, *node.random, std::move(disk), Machine::DiskTime::kOfTheStage);
 }
 
 void Cluster::pause(size_t index) {
@@ -118,7 +121,7 @@ void Cluster::start_the_wanted() {
       continue;
     }
     if (node.machine->disk().power_cut()) {  // it went again meanwhile
-      crash(i);
+      crash(i, node.loss);
     } else if (node.refused->code == Code::kResourceExhausted || node.joining || met_a_failing_call(*node.refused)) {
       node.machine->disk().restart();
       node.start_at = clock.monotonic() + kRestartAfter;
@@ -169,7 +172,7 @@ void Cluster::run_member(const Machine::Choice& choice) {
   choice.machine->run(choice.stage);
   note(index, what);
   if (choice.machine->disk().power_cut()) {
-    crash(index);
+    crash(index, nodes_[index]->loss);
   } else if (choice.machine->wants_replacement()) {
     replace(index);
   } else if (choice.machine->failure()) {
@@ -185,7 +188,7 @@ void Cluster::replace(size_t index) {
   Node& node = *nodes_[index];
   const Status replaced = node.machine->replace(node.options);
   down(index, std::chrono::nanoseconds(0));
-  if (node.machine->disk().power_cut()) return crash(index);
+  if (node.machine->disk().power_cut()) return crash(index, node.loss);
   ++replacements_;
   if (!replaced && replaced.error().code != Code::kResourceExhausted && replaced.error().code != Code::kDataLoss) {
     fault("member " + std::to_string(index) + " cannot be replaced: " + replaced.error().message);
@@ -248,6 +251,17 @@ std::string Cluster::recent() {
     text += std::string(one.what) + "\n";
   }
   return text;
+}
+
+member::Options cluster_options(size_t node, size_t nodes) {
+  member::Options options = default_options();
+  options.name = "m" + std::to_string(node);
+  options.peer_urls = {url("http://m", node, ":2380")};
+  options.client_urls = {url("http://m", node, ":2379")};
+  for (size_t i = 0; i < nodes; ++i) {
+    options.initial_cluster.push_back({"m" + std::to_string(i), {url("http://m", i, ":2380")}});
+  }
+  return options;
 }
 
 }  // namespace sim

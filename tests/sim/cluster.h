@@ -21,10 +21,11 @@ class Cluster {
     member::Options options;
     uint64_t starts = 0;
     bool paused = false;
-    bool joining = false;                 // may be refused until others know of it
-    bool wanted = true;                   // is to be started again when it is down
-    std::chrono::nanoseconds start_at{};  // when it is down
-    std::optional<Error> refused = {};    // by the last start
+    bool joining = false;                               // may be refused until others know of it
+    bool wanted = true;                                 // is to be started again when it is down
+    std::chrono::nanoseconds start_at{};                // when it is down
+    MemoryDisk::Loss loss = MemoryDisk::Loss::kRandom;  // of what is not synced, when the power goes in a step
+    std::optional<Error> refused = {};                  // by the last start
     bool is_open() const { return machine->is_open(); }
   };
 
@@ -41,7 +42,9 @@ class Cluster {
   void kill(size_t index);                                                      // the process
   void crash(size_t index, MemoryDisk::Loss loss = MemoryDisk::Loss::kRandom);  // the machine
   void close(size_t index);                                                     // in order
-  void wipe(size_t index);  // another machine with an empty disk in its place, which is down
+  // Another machine in its place, which is down.
+  void replace_machine(size_t index, std::unique_ptr<MemoryDisk> disk);
+  void wipe(size_t index) { replace_machine(index, std::make_unique<MemoryDisk>()); }
   void pause(size_t index);
   void resume(size_t index);
 
@@ -106,5 +109,8 @@ class Cluster {
   static constexpr size_t kRecentMax = 40;
   std::vector<Happened> recent_;
 };
+
+// Member `node` of a new cluster of so many.
+member::Options cluster_options(size_t node, size_t nodes);
 
 }  // namespace sim

@@ -88,25 +88,6 @@ conclavepb::Entry command_of(const Operation& operation) {
 
 }  // namespace
 
-Outcome outcome_of(const Error& error) {
-  switch (error.code) {
-    case Code::kResourceExhausted:
-    case Code::kInvalidArgument:
-    case Code::kNotFound:
-    case Code::kOutOfRange:
-    case Code::kFailedPrecondition:
-      return Outcome::kFailed;
-    case Code::kUnavailable:
-      return error.message == member::kErrorNoLeader ? Outcome::kFailed : Outcome::kUnknown;
-    default:
-      return Outcome::kUnknown;
-  }
-}
-
-history::KeyValue key_value_of(const mvccpb::KeyValue& kv) {
-  return {kv.key(), kv.value(), kv.create_revision(), kv.mod_revision(), kv.version(), kv.lease()};
-}
-
 std::optional<size_t> Clients::some_member() {
   const size_t node = cluster_.random.below(cluster_.size());
   return cluster_.is_up(node) ? std::optional(node) : std::nullopt;
@@ -302,16 +283,7 @@ bool Clients::learn_events() {
   if (revision <= events_until_) return true;
   const auto reader = cluster_.member(*best).reader();
   const int64_t until = reader->at().revision;
-  const Status read = reader->history(
-      events_until_ + 1, until, [](std::string_view) { return true; },
-      [this](const mvcc::EventBatch& batch) {
-        for (const mvcc::Event& event : batch.events) {
-          const mvcc::KeyValue& kv = *event.kv;
-          events_[batch.revision].push_back(
-              {event.is_delete, {kv.key, kv.value, kv.create_revision, kv.mod_revision, kv.version, kv.lease}});
-        }
-        return true;
-      });
+  const Status read = read_events(*reader, events_until_ + 1, until, events_);
   if (!read) {
     cluster_.fault("history of member " + std::to_string(*best) + ": " + read.error().message);
     return false;

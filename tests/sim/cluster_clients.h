@@ -12,12 +12,9 @@
 #include "history/record_file.h"
 #include "sim/cluster.h"
 #include "sim/cluster_invariants.h"
+#include "sim/records.h"
 
 namespace sim {
-
-// What an error leaves open, by the promises of member.h.
-history::Outcome outcome_of(const Error& error);
-history::KeyValue key_value_of(const mvccpb::KeyValue& kv);
 
 class Clients {
  public:

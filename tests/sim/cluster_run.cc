@@ -8,28 +8,13 @@ namespace {
 
 using std::chrono::seconds;
 
-std::string url(const char* scheme_and_host, size_t node, const char* port) {
-  return scheme_and_host + std::to_string(node) + port;
-}
-
-member::Options options_of(size_t node, size_t nodes) {
-  member::Options options = default_options();
-  options.name = "m" + std::to_string(node);
-  options.peer_urls = {url("http://m", node, ":2380")};
-  options.client_urls = {url("http://m", node, ":2379")};
-  for (size_t i = 0; i < nodes; ++i) {
-    options.initial_cluster.push_back({"m" + std::to_string(i), {url("http://m", i, ":2380")}});
-  }
-  return options;
-}
-
 class Run {
  public:
   explicit Run(const RunOptions& options)
       : options_(options),
         cluster_(options.seed, options.nodes,
                  [&options](size_t node, size_t nodes) {
-                   return options_of(node, options.members > 0 ? options.members : nodes);
+                   return cluster_options(node, options.members > 0 ? options.members : nodes);
                  }),
         invariants_(cluster_),
         clients_(cluster_, invariants_, result_.record),

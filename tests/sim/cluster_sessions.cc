@@ -95,31 +95,25 @@ void Watchers::read(size_t index) {
 
 void Watchers::hear(size_t index, const etcdserverpb::WatchResponse& response) {
   Watcher& watcher = watchers_[index];
-  WatchItem item{.at = cluster_.clock.monotonic(), .revision = response.header().revision()};
-  if (response.canceled()) {
-    item.kind = WatchItem::Kind::kCompacted;
-    item.revision = response.compact_revision();
-    if (item.revision == 0) return cluster_.fault("watch " + records_[index].name + ": " + response.cancel_reason());
-    records_[index].items.push_back(item);
-    watcher.next = item.revision;
-    watcher.stream->close();
-    watcher.stream.reset();
-    return;
+  const auto item = item_of(response, cluster_.clock.monotonic());
+  if (!item) return;
+  switch (item->kind) {
+    case WatchItem::Kind::kCompacted:
+      if (item->revision == 0) return cluster_.fault("watch " + records_[index].name + ": " + response.cancel_reason());
+      watcher.next = item->revision;
+      watcher.stream->close();
+      watcher.stream.reset();
+      break;
+    case WatchItem::Kind::kProgress:
+      // A progress below the start only says that the watch is alive.
+      watcher.heard = std::max(watcher.heard, item->revision);
+      watcher.next = std::max(watcher.next, item->revision + 1);
+      break;
+    default:
+      watcher.next = item->events.back().kv.mod_revision + 1;
+      watcher.heard = std::max(watcher.heard, watcher.next - 1);
   }
-  if (response.created()) return;
-  if (response.events().empty()) {
-    item.kind = WatchItem::Kind::kProgress;
-    // A progress below the start only says that the watch is alive.
-    watcher.heard = std::max(watcher.heard, item.revision);
-    watcher.next = std::max(watcher.next, item.revision + 1);
-  }
-  for (const auto& event : response.events()) {
-    history::Event one{event.type() == mvccpb::Event::DELETE, key_value_of(event.kv())};
-    watcher.next = one.kv.mod_revision + 1;
-    watcher.heard = std::max(watcher.heard, one.kv.mod_revision);
-    item.events.push_back(std::move(one));
-  }
-  records_[index].items.push_back(std::move(item));
+  records_[index].items.push_back(*item);
 }
 
 void Watchers::member_down(size_t node) {
