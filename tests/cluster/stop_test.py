@@ -47,14 +47,14 @@ def refuses_a_folder_in_use(program):
 def refuses_a_port_in_use_and_touches_nothing(program):
     with Server(program) as first, Server(program) as second:
         second.kill()
-        second.port = first.port
+        second.port, own = first.port, second.folder
         with tempfile.TemporaryDirectory() as folder:
             second.folder = folder
             second.start(wait=False)
             code = second.process.wait(timeout=10)
             assert code != 0 and str(first.port) in second.log(), second.log()
             assert not os.path.exists(os.path.join(folder, "data")), "the data folder was touched"
-        second.folder = tempfile.mkdtemp()
+        second.folder = own
         print("a port in use is refused, nothing touched")
 
 
