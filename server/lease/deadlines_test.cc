@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ctime>
 #include <map>
 #include <random>
 
@@ -193,7 +194,7 @@ TEST(Deadlines, FiftyThousandHealthyLeases) {
   Deadlines deadlines;
   constexpr int64_t kLeases = 50'000;
   for (int64_t id = 0; id < kLeases; ++id) deadlines.granted(id + 1, 60, Time(id * 1us));
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of this process alone, however busy the machine is
   for (Time now = 100ms; now < 600s; now += 100ms) {
     if (now % 18s == 0s) {
       for (int64_t id = 1; id <= kLeases; ++id) ASSERT_TRUE(deadlines.renew(id, now));
@@ -202,7 +203,7 @@ TEST(Deadlines, FiftyThousandHealthyLeases) {
     ASSERT_TRUE(deadlines.expired(now, 1000).empty());
     ASSERT_LE(deadlines.heap_size(), 2 * static_cast<size_t>(kLeases));
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 120s);  // half a minute with sanitizers on a busy machine
+  EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, 20);
 }
 
 TEST(Deadlines, GarbageOfRemovedLeasesIsBounded) {
