@@ -1,6 +1,6 @@
 # One member: docker build -t conclave . && docker run -p 2379:2379 conclave
 # Flags go behind the image's name, or come as ETCD_... or CONCLAVE_... variables. Three members: docker-compose.yml.
-FROM debian:12-slim AS build
+FROM debian:bookworm-slim AS build
 WORKDIR /src
 COPY scripts/install-deps scripts/packages.txt scripts/
 RUN scripts/install-deps --build
@@ -16,7 +16,7 @@ COPY docker/runtime-packages docker/
 RUN install -D --strip build/bin/conclave /out/conclave \
  && docker/runtime-packages build/bin/conclave > /out/packages
 
-FROM debian:12-slim
+FROM debian:bookworm-slim
 COPY --from=build /out/packages /tmp/packages
 RUN apt-get update -qq \
  && xargs apt-get install -y -qq --no-install-recommends < /tmp/packages \
