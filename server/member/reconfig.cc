@@ -70,7 +70,8 @@ Status check_add(const ReconfigView& view, const MembershipChange& change) {
   if (!(now.all == 1 && now.started == 1) && now.started < majority(now.all + 1)) {
     return ::fail(Code::kFailedPrecondition, kErrorNotEnoughStarted);
   }
-  if (now.active < now.all) return ::fail(Code::kUnavailable, kErrorUnhealthy);
+  // Nobody knows yet whether the new one will be up.
+  if (now.all > 1 && now.active < majority(now.all + 1)) return ::fail(Code::kUnavailable, kErrorUnhealthy);
   return {};
 }
 
