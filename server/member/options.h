@@ -45,6 +45,7 @@ struct Options {
   uint64_t store_wal_bytes_max = 64ULL << 20;       // hard limit of SQLite's -wal
   uint64_t checkpoint_from_bytes = 16ULL << 20;     // of the -wal: a pass beside the traffic
   uint64_t checkpoint_pause_below_bytes = 1 << 20;  // left to copy: some milliseconds in which apply stands still
+  size_t watcher_buffer_bytes = 1 << 20;            // events held for one watcher that does not read
 
   std::chrono::milliseconds request_timeout() const { return std::chrono::milliseconds(5000) + 2 * election_timeout; }
   // etcd's: one and a half election timeouts, in whole seconds.

@@ -128,7 +128,7 @@ void Clients::choose(size_t client, Operation& operation) {
     return history::Request{.kind = Kind::kPut, .key = to, .value = std::move(value), .previous = random.below(4) == 0};
   };
   const std::string one = key();
-  switch (random.below(12)) {
+  switch (random.below(13)) {
     case 0:
     case 1:
     case 2:
@@ -155,6 +155,8 @@ void Clients::choose(size_t client, Operation& operation) {
       operation.success.push_back({.kind = Kind::kGet, .key = one});
       return;
     }
+    case 9:
+      return choose_old_read(operation);
     default: {
       history::Compare compare{.key = one};
       const auto& seen = clients_[client].seen;
@@ -170,6 +172,15 @@ void Clients::choose(size_t client, Operation& operation) {
       operation.failure = {{.kind = Kind::kGet, .key = one}};
     }
   }
+}
+
+// Often of the compacted revision itself: there shows what a compaction took that it had to leave.
+void Clients::choose_old_read(Operation& operation) {
+  SeededRandom& random = cluster_.random;
+  const auto later = static_cast<uint64_t>(std::max<int64_t>(known_ - compacted_, 0));
+  const int64_t revision = compacted_ + static_cast<int64_t>(random.below(2) * random.below(later + 1));
+  operation.success = {{.kind = Kind::kGet, .key = kFrom, .end = kTo, .revision = revision}};
+  operation.serializable = random.below(2) == 0;
 }
 
 void Clients::send_write(uint64_t ticket, size_t node, const Operation& operation) {
@@ -225,9 +236,11 @@ void Clients::answered(uint64_t ticket, const google::protobuf::Message& respons
   } else {
     return cluster_.fault("an answer of another kind: " + response.GetTypeName());
   }
+  known_ = std::max(known_, operation.revision);
   auto& seen = clients_[waiting->second.client].seen;
-  for (const history::Answer& answer : operation.answers) {
-    for (const history::KeyValue& kv : answer.kvs) seen[kv.key] = kv;
+  for (size_t i = 0; i < operation.answers.size() && i < operation.taken().size(); ++i) {
+    if (operation.taken()[i].revision != 0) continue;
+    for (const history::KeyValue& kv : operation.answers[i].kvs) seen[kv.key] = kv;
   }
   for (const history::Request& request : operation.taken()) {
     if (request.kind != Kind::kPut) continue;
@@ -297,7 +310,9 @@ void Clients::compact() {
   const auto node = some_member();
   if (!node || !learn_events() || events_until_ < 10) return;
   conclavepb::Entry command;
-  command.mutable_compaction()->set_revision(events_until_ - static_cast<int64_t>(cluster_.random.below(8)));
+  const int64_t revision = events_until_ - static_cast<int64_t>(cluster_.random.below(8));
+  compacted_ = std::max(compacted_, revision);
+  command.mutable_compaction()->set_revision(revision);
   command.mutable_compaction()->set_physical(cluster_.random.below(2) == 0);
   cluster_.member(*node).propose(std::move(command), [](const Result<apply::Message>&) {});
 }

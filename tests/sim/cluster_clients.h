@@ -54,6 +54,7 @@ class Clients {
   std::optional<size_t> some_member();
   void begin(size_t client, size_t node);
   void choose(size_t client, history::Operation& operation);
+  void choose_old_read(history::Operation& operation);
   void send_write(uint64_t ticket, size_t node, const history::Operation& operation);
   void send_read(uint64_t ticket, size_t node, const history::Operation& operation);
   void read_now(uint64_t ticket, size_t node);
@@ -73,6 +74,8 @@ class Clients {
   uint64_t acknowledged_ = 0;
   history::Events events_;
   int64_t events_until_ = 1;
+  int64_t compacted_ = 1;  // the highest that was asked for
+  int64_t known_ = 1;      // the highest revision of an answer
 };
 
 }  // namespace sim

@@ -17,7 +17,8 @@ void end_lease_call(history::Record& record, size_t place, history::Outcome outc
 // Keys with a lease that watches saw deleted: those of LeaseClients and of LockClients.
 void add_lease_sightings(history::Record& record, const std::vector<history::WatchRecord>& watches);
 
-// Watches, each on one member until that goes down, then on another from the next revision on.
+// Watches, each on one member until that goes down, then on another from the next revision on. Every other one reads so
+// seldom that its buffer is full meanwhile.
 class Watchers {
  public:
   Watchers(Cluster& cluster, size_t count);
@@ -66,6 +67,7 @@ class LeaseClients {
     bool busy = false;
     bool ended = false;  // it was told so
     uint64_t renewals_left = 0;
+    int64_t pace_ms = 300;  // for each second of the TTL, from one renewal to the next
     std::chrono::nanoseconds next_renewal{};
     int64_t ttl = 0;
   };

@@ -102,6 +102,7 @@ member::Options default_options() {
   options.store_wal_bytes_max = 1 << 20;
   options.checkpoint_from_bytes = 96 << 10;
   options.checkpoint_pause_below_bytes = 16 << 10;
+  options.watcher_buffer_bytes = 4 << 10;
   return options;
 }
 

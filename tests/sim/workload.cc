@@ -90,7 +90,7 @@ void Workload::lease() {
     grant.mutable_lease_grant()->set_ttl(ttl);
     sim_.member().propose(std::move(grant), [this, id, ttl, now, epoch = epoch_](const Result<apply::Message>& done) {
       if (epoch != epoch_ || !done) return;
-      leases_[id] = {ttl, now + std::chrono::seconds(ttl), false, "lease/" + std::to_string(id)};
+      leases_[id] = {.ttl = ttl, .promised = now + std::chrono::seconds(ttl), .key = "lease/" + std::to_string(id)};
       conclavepb::Entry put;
       put.mutable_put()->set_key(leases_[id].key);
       put.mutable_put()->set_value("held");
@@ -104,6 +104,10 @@ void Workload::lease() {
     leases_.erase(chosen);
     return;
   }
+  if (chosen->second.renew_at > now) return;
+  // Up to so late that what is left of its time was checkpointed before, and is to be reset.
+  const auto pause = static_cast<int64_t>(sim_.random.below(800));
+  chosen->second.renew_at = now + std::chrono::milliseconds(pause * chosen->second.ttl);
   const int64_t id = chosen->first;
   sim_.member().keep_alive(id, [this, id, now, epoch = epoch_](const Result<int64_t>& ttl) {
     const auto lease = leases_.find(id);
@@ -139,6 +143,11 @@ void Workload::follow() {
     request.set_start_revision(seen_ + 1);
     stream_->create(request);
   }
+  if (reads_left_out_ > 0) {
+    --reads_left_out_;
+    return;
+  }
+  if (sim_.random.below(50) == 0) reads_left_out_ = sim_.random.below(100);
   while (const watch::ResponsePtr response = stream_->take()) {
     if (response->message.canceled()) {
       if (response->message.compact_revision() <= seen_) fault("watch cancelled without reason");

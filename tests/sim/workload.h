@@ -52,6 +52,7 @@ class Workload {
   struct LeaseState {
     int64_t ttl = 0;
     std::chrono::nanoseconds promised{};  // alive until then at the least
+    std::chrono::nanoseconds renew_at{};
     bool ended = false;
     std::string key;
   };
@@ -74,7 +75,8 @@ class Workload {
   std::map<std::string, std::string> expected_;  // what the history amounts to
   int64_t known_ = 1;                            // history up to here
   std::shared_ptr<watch::Stream> stream_;
-  int64_t seen_ = 1;  // by the watcher
+  int64_t seen_ = 1;             // by the watcher
+  uint64_t reads_left_out_ = 0;  // it is busy with something else, and its buffer fills up
   std::map<int64_t, Change> watched_;
   uint64_t epoch_ = 0;  // answers to an earlier connection do not arrive
   std::vector<std::string> faults_;
