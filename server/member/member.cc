@@ -109,7 +109,7 @@ Status MemberOf::open_parts() {
   TRY_ASSIGN(mvcc_, mvcc::Mvcc::open(*folder_.store, {.cache_bytes = options_.cache_bytes / 3}, attach));
   leases_.commit();
   hub_ = watch::Hub::make(*mvcc_, {.watcher_buffer_bytes = options_.watcher_buffer_bytes,
-                                      .progress_interval = options_.watch_progress_interval});
+                                   .progress_interval = options_.watch_progress_interval});
   applier_ = std::make_unique<apply::Applier>(apply::Applier::Parts{
       .store = *folder_.store, .mvcc = *mvcc_, .leases = leases_, .hub = *hub_, .member_id = member_id()});
   return {};
