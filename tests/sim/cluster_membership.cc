@@ -47,8 +47,11 @@ void Membership::look() {
   const auto node = some_member();
   if (!node || cluster_.clock.monotonic() < looked_ + kLookEvery) return;
   looked_ = cluster_.clock.monotonic();
-  cluster_.member(*node).linearize([this, node = *node](const Status& may) {
-    if (may && cluster_.node(node).is_open()) view_ = cluster_.member(node).members();
+  cluster_.member(*node).linearize([this, node = *node, called = looked_](const Status& may) {
+    // An answer that took long may be older than what is known from elsewhere.
+    if (!may || !cluster_.node(node).is_open() || called < known_at_) return;
+    view_ = cluster_.member(node).members();
+    known_at_ = cluster_.clock.monotonic();
   });
 }
 
@@ -134,6 +137,7 @@ void Membership::ask(size_t through, Change change) {
     asked_until_ = {};
     changes_ += done.has_value();
     view_.reset();
+    known_at_ = cluster_.clock.monotonic();
   });
 }
 

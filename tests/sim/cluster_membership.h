@@ -42,6 +42,7 @@ class Membership {
   std::set<size_t> spare_;
   std::optional<View> view_;  // confirmed by a linearizable read
   std::chrono::nanoseconds looked_{};
+  std::chrono::nanoseconds known_at_{};     // when something about the members was heard last
   std::chrono::nanoseconds asked_until_{};  // one change at a time; its answer may be lost
   bool stopped_ = false;
   uint64_t changes_ = 0;

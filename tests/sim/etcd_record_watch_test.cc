@@ -25,7 +25,8 @@ TEST(EtcdRecord, ProgressIsNotAheadOfEvents) {
   size_t runs = 0;
   size_t told = 0;
   for_seeds(10, [&](uint64_t seed) {
-    Scenario scenario({.nodes = 1, .seed = seed});
+    const auto roomy = [](member::Options& options) { options.watcher_buffer_bytes = 1 << 20; };
+    Scenario scenario({.nodes = 1, .seed = seed, .options = roomy});
     scenario.await_leader();
     scenario.fill(400, 4000);
     WatchClient& all = scenario.watch({});
