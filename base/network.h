@@ -51,7 +51,9 @@ class Network {
   virtual void stop() = 0;
 
   // All other members, learners included; replaces the list before. Connections to those that are gone are closed.
-  // `removed`: ids that once were members; they are told so when they come.
+  // `removed`: ids that once were members; they are told so when they come. A member of the same cluster that is in
+  // neither list and comes by itself is a peer, too: this member may lag behind the change that added it, and it may
+  // be the leader that has to tell.
   virtual void set_peers(std::vector<Peer> peers, std::vector<uint64_t> removed) = 0;
 
   // Any thread; never blocks. False: no connection, or the lane's queue is full; the frame is dropped.

@@ -239,6 +239,7 @@ int run_once(const config::Options& options, std::optional<Replacement>& replace
            [&](uint64_t cluster_id, uint64_t member_id) {
              return peer::make_network({.cluster_id = cluster_id,
                                         .member_id = member_id,
+                                        .own_urls = texts(options.initial_advertise_peer_urls),
                                         .listener = std::move(*peer_port),
                                         .election_timeout = options.election_timeout,
                                         .take_http = [&peers](int socket) { peers.adopt(socket); }},

@@ -16,6 +16,13 @@ Roster::Standing Roster::of(uint64_t id) const {
   return peers_.count(id) > 0 ? Standing::kPeer : Standing::kStranger;
 }
 
+bool Roster::admit(uint64_t id) {
+  MutexLock lock(mutex_);
+  if (removed_.count(id) > 0) return false;
+  peers_.insert(id);
+  return true;
+}
+
 bool LogLimit::due(const std::string& key, TimePoint now) {
   const auto found = last_.find(key);
   if (found != last_.end() && now - found->second < kLogPeriod) return false;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/thread.h"
+#include "peer/hello.h"
 #include "peer/limits.h"
 #include "peer/meters.h"
 #include "peer/network.h"
@@ -26,6 +27,7 @@ class Roster {
   enum class Standing : uint8_t { kPeer, kRemoved, kStranger };
   void set(std::set<uint64_t> peers, std::set<uint64_t> removed) EXCLUDES(mutex_);
   Standing of(uint64_t id) const EXCLUDES(mutex_);
+  bool admit(uint64_t id) EXCLUDES(mutex_);  // as a peer, unless it was removed
 
  private:
   mutable Mutex mutex_;
@@ -68,6 +70,8 @@ struct Core {
   bool told_removed = false;
   std::function<void(uint64_t peer)> on_life;     // it has just connected: dial it without waiting
   std::function<void(uint64_t peer)> on_silence;  // its control connection is dead: so are the others
+  // A stranger that knows the cluster and this member says where it is reached. True: it counts as a peer from now on.
+  std::function<bool(const Hello& hello)> on_stranger;
 
   const LaneLimits& limits(Network::Lane lane) const { return options.lanes[static_cast<size_t>(lane)]; }
 };

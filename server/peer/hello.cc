@@ -16,6 +16,7 @@ constexpr std::string_view kAnswerMagic =
 static_assert(static_cast<uint8_t>(kHelloMagic[0]) == kMagicFirst);
 constexpr size_t kCrcOffset = 12;
 constexpr size_t kHelloBodyBytes = 32;
+constexpr size_t kHelloUrlsBytesMax = kHelloBodyBytesMax - kHelloBodyBytes - sizeof(uint16_t);
 constexpr size_t kAnswerBodyBytes = 24;
 
 uint32_t checksum(BytesView preamble, BytesView body) { return crc32c(body, crc32c(preamble.first(kCrcOffset))); }
@@ -47,6 +48,23 @@ Status check(BytesView preamble, BytesView body, size_t body_bytes_min) {
   return {};
 }
 
+// Of an older version there are none.
+Result<std::vector<std::string>> parse_urls(BytesView rest) {
+  if (rest.size() < sizeof(uint16_t)) return std::vector<std::string>();
+  const auto size = load_integer<uint16_t>(rest, 0);
+  rest = rest.subspan(sizeof(uint16_t));
+  if (size > rest.size()) return fail(Code::kDataLoss, "the URLs are cut short");
+  std::vector<std::string> urls;
+  std::string_view text = as_text(rest.first(size));
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return fail(Code::kDataLoss, "a URL without its end");
+    urls.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return urls;
+}
+
 }  // namespace
 
 Bytes encode(const Hello& hello) {
@@ -58,7 +76,12 @@ Bytes encode(const Hello& hello) {
   append_integer(body, hello.sender);
   append_integer(body, hello.addressee);
   CHECK(body.size() == kHelloBodyBytes);
-  return frame(kHelloMagic, body);
+  Bytes urls;
+  for (const std::string& url : hello.urls) {
+    if (urls.size() + url.size() + 1 <= kHelloUrlsBytesMax) urls.append(url).push_back('\n');
+  }
+  append_integer(body, static_cast<uint16_t>(urls.size()));
+  return frame(kHelloMagic, body + urls);
 }
 
 Bytes encode(const Answer& answer) {
@@ -95,11 +118,13 @@ Result<Hello> parse_hello(BytesView preamble, BytesView body) {
   const auto lane = load_integer<uint8_t>(body, 1);
   if (kind > static_cast<uint8_t>(Hello::Kind::kAsk)) return fail(Code::kUnknown, "a kind of hello of a later version");
   if (lane >= Network::kLanes) return fail(Code::kUnknown, "a lane of a later version");
+  TRY_ASSIGN(auto urls, parse_urls(body.subspan(kHelloBodyBytes)));
   return Hello{.kind = static_cast<Hello::Kind>(kind),
                .lane = static_cast<Network::Lane>(lane),
                .cluster = load_integer<uint64_t>(body, 8),
                .sender = load_integer<uint64_t>(body, 16),
-               .addressee = load_integer<uint64_t>(body, 24)};
+               .addressee = load_integer<uint64_t>(body, 24),
+               .urls = std::move(urls)};
 }
 
 Result<Answer> parse_answer(BytesView preamble, BytesView body) {

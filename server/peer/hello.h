@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/network.h"
@@ -26,6 +27,8 @@ struct Hello {
   uint64_t cluster = 0;
   uint64_t sender = 0;
   uint64_t addressee = 0;
+  // Where the sender is reached: the addressee may not have heard of it yet. Those that do not fit are left out.
+  std::vector<std::string> urls = {};
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 

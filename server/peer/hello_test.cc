@@ -31,6 +31,19 @@ TEST(Hello, ComesBackAsItWas) {
   EXPECT_EQ(static_cast<uint8_t>(bytes[0]), kMagicFirst);
 }
 
+TEST(Hello, SaysWhereTheSenderIs) {
+  Hello hello = kHello;
+  hello.urls = {"http://a:2380", "http://b:2380"};
+  const Bytes bytes = encode(hello);
+  EXPECT_EQ(parse_hello(preamble(bytes), body(bytes)), hello);
+  hello.urls.emplace_back(kHelloBodyBytesMax, 'x');
+  EXPECT_EQ(encode(hello), bytes) << "what does not fit is left out";
+  Bytes cut = sealed(bytes.substr(0, bytes.size() - 1));
+  EXPECT_EQ(parse_hello(preamble(cut), body(cut)).error().code, Code::kDataLoss);
+  Bytes first_builds = sealed(bytes.substr(0, kPreambleBytes + 32));
+  EXPECT_EQ(parse_hello(preamble(first_builds), body(first_builds)), kHello);
+}
+
 TEST(Hello, AnswerComesBackAsItWas) {
   const Answer answer{.verdict = Verdict::kRemoved, .cluster = 5, .member = 6, .text = "why"};
   const Bytes bytes = encode(answer);

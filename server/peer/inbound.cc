@@ -134,7 +134,7 @@ Answer Inbound::judge(const Hello& hello) const {
     case Roster::Standing::kRemoved:
       return refuse(Verdict::kRemoved, "the sender was removed from the cluster");
     case Roster::Standing::kStranger:
-      break;
+      if (core_.on_stranger(hello)) return answer;
   }
   return refuse(Verdict::kUnknownSender, "the sender is no member that this one knows of (yet)");
 }

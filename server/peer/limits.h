@@ -21,6 +21,7 @@ inline constexpr size_t kUnknownConnectionsMax = 64;  // that have not said a va
 inline constexpr size_t kProbeBytesMax = 16 * 1024;   // read and thrown away of a request in a foreign protocol
 inline constexpr size_t kResolvesMax = 16;            // names being resolved at once, each on a thread of its own
 inline constexpr size_t kUrlsMax = 16;                // of one peer
+inline constexpr size_t kIntroducedMax = 16;          // members of the cluster that only they themselves have told of
 inline constexpr size_t kEndpointsMax = 8;            // addresses of one name that are tried
 inline constexpr size_t kLogKeysMax = 256;            // messages whose last time is remembered
 inline constexpr int kListenBacklog = 256;

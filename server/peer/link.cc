@@ -101,8 +101,11 @@ void Link::dial() {
   CHECK(state_ == State::kIdle || state_ == State::kWaiting);
   CHECK(!urls_.empty());
   state_ = State::kDialing;
-  const Hello hello{
-      .lane = lane_, .cluster = core_.options.cluster_id, .sender = core_.options.member_id, .addressee = peer_};
+  const Hello hello{.lane = lane_,
+                    .cluster = core_.options.cluster_id,
+                    .sender = core_.options.member_id,
+                    .addressee = peer_,
+                    .urls = core_.options.own_urls};
   dial_ = Dial::start(core_.io, core_.resolver, {.url = url(), .hello = hello, .timeout = core_.timing.dial},
                       [self = shared_from_this()](Result<Dialed> result) {
                         if (self->state_ == State::kDialing) self->dialed(std::move(result));

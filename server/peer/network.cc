@@ -27,6 +27,7 @@ class TcpNetwork final : public Network {
     core_.on_life = [this](uint64_t peer) {
       for (const auto& link : lanes(peer)) link->dial_now();
     };
+    core_.on_stranger = [this](const Hello& hello) { return introduce(hello); };
     core_.on_silence = [this](uint64_t peer) {
       for (const auto& link : lanes(peer)) link->break_off("its control connection shows no sign of life");
     };
@@ -64,10 +65,13 @@ class TcpNetwork final : public Network {
     for (Peer& peer : peers) {
       if (peer.id != core_.options.member_id) wanted[peer.id] = std::move(peer.urls);
     }
-    std::set<uint64_t> ids;
-    for (const auto& [id, urls] : wanted) ids.insert(id);
+    std::set<uint64_t> out(removed.begin(), removed.end());
     std::vector<Lanes> gone;
     MutexLock lock(mutex_);
+    std::erase_if(introduced_, [&](const auto& one) { return wanted.count(one.first) + out.count(one.first) > 0; });
+    wanted.insert(introduced_.begin(), introduced_.end());
+    std::set<uint64_t> ids;
+    for (const auto& [id, urls] : wanted) ids.insert(id);
     for (auto at = links_.begin(); at != links_.end();) {
       if (wanted.count(at->first) > 0) {
         ++at;
@@ -77,15 +81,8 @@ class TcpNetwork final : public Network {
       at = links_.erase(at);
     }
     std::vector<std::pair<Lanes, std::vector<std::string>>> here;
-    for (auto& [id, urls] : wanted) {
-      Lanes& lanes = links_[id];
-      for (int i = 0; i < kLanes; ++i) {
-        auto& link = lanes[static_cast<size_t>(i)];
-        if (!link) link = std::make_shared<Link>(core_, id, static_cast<Lane>(i));
-      }
-      here.emplace_back(lanes, std::move(urls));
-    }
-    core_.roster.set(std::move(ids), {removed.begin(), removed.end()});
+    for (auto& [id, urls] : wanted) here.emplace_back(lanes_to(id), std::move(urls));
+    core_.roster.set(std::move(ids), std::move(out));
     // Posted under the lock, so that two calls take effect in one order everywhere.
     asio::post(core_.io, [this, gone = std::move(gone), here = std::move(here)] {
       for (const Lanes& lanes : gone) {
@@ -113,7 +110,33 @@ class TcpNetwork final : public Network {
  private:
   using Lanes = std::array<std::shared_ptr<Link>, kLanes>;
 
+  const Lanes& lanes_to(uint64_t id) REQUIRES(mutex_) {
+    Lanes& lanes = links_[id];
+    for (int i = 0; i < kLanes; ++i) {
+      auto& link = lanes[static_cast<size_t>(i)];
+      if (!link) link = std::make_shared<Link>(core_, id, static_cast<Lane>(i));
+    }
+    return lanes;
+  }
+
   // Network thread only, from here on.
+
+  // This member may lag behind the change that added the sender, and the sender may lead: then nobody else would ever
+  // tell this member of that change. etcd does the same (rafthttp's AddRemote).
+  bool introduce(const Hello& hello) EXCLUDES(mutex_) {
+    if (hello.urls.empty() || hello.sender == core_.options.member_id) return false;
+    Lanes lanes;
+    {
+      MutexLock lock(mutex_);
+      if (introduced_.size() >= kIntroducedMax || !core_.roster.admit(hello.sender)) return false;
+      introduced_[hello.sender] = hello.urls;
+      lanes = lanes_to(hello.sender);
+    }
+    log_info("a member of this cluster of which this one has not heard yet introduces itself",
+             {{"peer", id_text(hello.sender)}, {"url", hello.urls.front()}});
+    for (const auto& link : lanes) link->set_urls(hello.urls);
+    return true;
+  }
 
   std::vector<std::shared_ptr<Link>> lanes(std::optional<uint64_t> peer = std::nullopt) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
@@ -163,6 +186,7 @@ class TcpNetwork final : public Network {
   std::thread thread_;
   Mutex mutex_;
   std::map<uint64_t, Lanes> links_ GUARDED_BY(mutex_);
+  std::map<uint64_t, std::vector<std::string>> introduced_ GUARDED_BY(mutex_);  // peers that are in no set_peers() yet
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "base/crc32c.h"
+#include "peer/limits.h"
 #include "peer/test_peer.h"
 
 namespace peer {
@@ -63,6 +64,37 @@ TEST(Refusal, UnknownSenderIsLetInOnceItIsKnown) {
   b.know({a.as_peer()});
   EXPECT_TRUE(a.deliver(2, Lane::kControl, "x"));
   EXPECT_EQ(a.got().removed(), 0);
+}
+
+// A member that lags may not have heard of the one that leads now.
+TEST(Refusal, AMemberThatIntroducesItselfIsLetInAndAnswered) {
+  Node behind(1);
+  Node known(2);
+  behind.know({known.as_peer()});
+  Node leads(3, [](Options& options) { options.own_urls = options.listener->urls(); });
+  leads.know({behind.as_peer()});
+  EXPECT_TRUE(leads.deliver(1, Lane::kAppend, "entries"));
+  EXPECT_TRUE(eventually([&] { return behind.got().count(3, Lane::kAppend) == 1; }));
+  EXPECT_TRUE(behind.deliver(3, Lane::kAppend, "thanks"));
+  EXPECT_TRUE(eventually([&] { return leads.got().count(1, Lane::kAppend) == 1; }));
+  behind.know({known.as_peer()});  // an older change than the one that added it
+  EXPECT_TRUE(behind.deliver(3, Lane::kControl, "still there"));
+  behind.know({known.as_peer()}, {3});
+  EXPECT_TRUE(eventually([&] { return leads.got().removed() == 1; }));
+  EXPECT_FALSE(behind.network().send(3, Lane::kControl, "gone"));
+}
+
+TEST(Refusal, OnlySoManyIntroduceThemselves) {
+  Node a(1);
+  std::optional<Answer> last;
+  for (uint64_t id = 10; id < 10 + kIntroducedMax; ++id) {
+    last = told(a, {.cluster = kCluster, .sender = id, .addressee = 1, .urls = {"http://127.0.0.1:1"}});
+    ASSERT_TRUE(last);
+    EXPECT_EQ(last->verdict, Verdict::kAccepted);
+  }
+  last = told(a, {.cluster = kCluster, .sender = 99, .addressee = 1, .urls = {"http://127.0.0.1:1"}});
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->verdict, Verdict::kUnknownSender);
 }
 
 TEST(Refusal, RemovedMemberHearsItOnce) {

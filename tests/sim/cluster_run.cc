@@ -23,7 +23,10 @@ class Run {
         locks_(cluster_, result_.record),
         membership_(cluster_, invariants_, options.members > 0 ? options.members : options.nodes),
         faults_(cluster_, options.faults ? *options.faults : Faults::some(cluster_.random)) {
-    cluster_.after_step = [this](size_t node, const char*) { invariants_.check(node); };
+    cluster_.after_step = [this](size_t node, const char*) {
+      invariants_.check(node);
+      note_leadership();
+    };
     cluster_.before_down = [this](size_t node) {
       clients_.member_down(node);
       watchers_.member_down(node);
@@ -55,6 +58,20 @@ class Run {
   }
 
  private:
+  // Leases do not end while nobody leads.
+  void note_leadership() {
+    const auto now = cluster_.clock.monotonic();
+    if (!led_) leaderless_ += now - looked_;
+    looked_ = now;
+    const auto leader = cluster_.leader();
+    led_ = leader && cluster_.member(*leader).state().published.applied_term == cluster_.member(*leader).term();
+  }
+
+  // A checkpoint's step for each change of the leader, and some for disks that are stuck.
+  std::chrono::nanoseconds lease_late_max() const {
+    return seconds(10) + leaderless_ + seconds(1) * static_cast<int64_t>(invariants_.leaders());
+  }
+
   void work() {
     SeededRandom& random = cluster_.random;
     while (cluster_.steps() < options_.steps && !cluster_.stopped()) {
@@ -123,7 +140,8 @@ class Run {
     wait("watches that do not hear everything", seconds(60), [this] {
       if (cluster_.random.below(20) == 0) watchers_.read_all();
       const auto leader = cluster_.leader();
-      return leader && watchers_.have_heard(cluster_.member(*leader).state().published.revision);
+      // Equal again: a member that started meanwhile has told the others its name.
+      return leader && watchers_.have_heard(cluster_.member(*leader).state().published.revision) && all_up_and_equal();
     });
   }
 
@@ -161,7 +179,7 @@ class Run {
       hold("watch", history::check_watch(watch, events, last));
     }
     hold("leases", history::check_leases(record.lease_calls, record.lease_sightings,
-                                         {.late_max = options_.lease_late_max, .unknown_within = seconds(20)}));
+                                         {.late_max = lease_late_max(), .unknown_within = seconds(20)}));
   }
 
   const RunOptions options_;
@@ -174,6 +192,9 @@ class Run {
   LockClients locks_;
   Membership membership_;
   Faults faults_;
+  bool led_ = false;
+  std::chrono::nanoseconds looked_{};
+  std::chrono::nanoseconds leaderless_{};
 };
 
 }  // namespace

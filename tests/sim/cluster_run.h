@@ -21,7 +21,6 @@ struct RunOptions {
   uint64_t steps = 40'000;
   uint64_t steps_per_fault = 1500;
   std::optional<Faults::Kinds> faults = {};  // not set: as the seed decides
-  std::chrono::seconds lease_late_max{20};
 };
 
 struct RunResult {

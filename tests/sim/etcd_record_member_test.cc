@@ -228,6 +228,32 @@ TEST(EtcdRecord, PromotionIsRemembered) {
   });
 }
 
+// rafthttp's AddRemote: a member that was away while another one joined has not heard of it; when that one leads, it is
+// the only one to tell.
+TEST(EtcdRecord, FollowsALeaderOfWhomItHasNotHeard) {
+  for_seeds(15, [](uint64_t seed) {
+    Scenario scenario({.nodes = 4, .members = 3, .seed = seed});
+    const size_t away = scenario.follower(scenario.await_leader()) % 3;
+    scenario.fill(10, 100);
+    EXPECT_TRUE(scenario.await_equal());
+    scenario.stop(away);
+    EXPECT_TRUE(scenario.until([&] { return scenario.ready_leader().value_or(away) != away; }));
+    scenario.cluster.node(away).wanted = false;
+    join(scenario, 3);
+    if (testing::Test::HasFatalFailure()) return;
+    promote(scenario);
+    const size_t leader = scenario.await_leader();
+    if (leader != 3) scenario.member(leader).transfer_leadership(kLearnerId, [](const Status&) {});
+    EXPECT_TRUE(scenario.until([&] { return scenario.ready_leader() == 3U; }));
+    scenario.must(3, command::put("k", "of the new one"));
+    scenario.cluster.node(away).wanted = true;
+    scenario.start(away);
+    EXPECT_TRUE(scenario.await_equal());
+    EXPECT_EQ(scenario.await_leader(), 3U) << "it was told by another one";
+    EXPECT_EQ(scenario.look(away, "k"), "of the new one");
+  });
+}
+
 // #21694: an update of a learner's URLs made it a voter in the list of members, while Raft went on to take it for a
 // learner; it could never be promoted.
 TEST(EtcdRecord, UpdateLeavesALearnerALearner) {

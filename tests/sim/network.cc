@@ -34,6 +34,9 @@ class SimulatedNetwork::EndpointOf final : public Endpoint {
       peers_.emplace(id, std::move(peer));
     }
     removed_ = std::set<uint64_t>(removed.begin(), removed.end());
+    std::erase_if(introduced_,
+                  [this](const auto& one) { return removed_.contains(one.first) || peers_.contains(one.first); });
+    peers_.insert(introduced_.begin(), introduced_.end());
   }
   bool send(uint64_t to, Lane lane, Bytes frame) override {
     CHECK(frame.size() <= kFrameBytesMax, frame.size());
@@ -48,6 +51,7 @@ class SimulatedNetwork::EndpointOf final : public Endpoint {
   uint64_t id_ = 0;
   Receiver* receiver_ = nullptr;  // listens while there is one
   std::map<uint64_t, Peer> peers_;
+  std::map<uint64_t, Peer> introduced_;  // that came by themselves
   std::set<uint64_t> removed_;
   std::set<uint64_t> telling_;  // peers of whom an unreachable is under way
 };
@@ -164,6 +168,7 @@ bool SimulatedNetwork::send(EndpointOf& from, const Network::Peer& to, Lane lane
               .from = from.node_,
               .to = target->node_,
               .from_id = from.id_,
+              .to_id = to.id,
               .lane = lane};
   event.frame = std::make_shared<const Bytes>(std::move(frame));
   if (is_cut(from.node_, target->node_, lane)) {
@@ -243,6 +248,12 @@ void SimulatedNetwork::deliver(const Event& event) {
     }
     return;
   }
+  if (endpoint->id_ != event.to_id) {  // another member has its place
+    ++stats_.refused;
+    note(event, 4);
+    if (sender != nullptr) tell_unreachable(*sender, event.to_id, kUnreachableAfter);
+    return;
+  }
   if (endpoint->removed_.contains(event.from_id)) {
     note(event, 3);
     if (sender != nullptr) {
@@ -250,11 +261,10 @@ void SimulatedNetwork::deliver(const Event& event) {
     }
     return;
   }
-  if (!endpoint->peers_.contains(event.from_id)) {  // a stranger: one that it has not heard of yet
-    ++stats_.refused;
-    note(event, 4);
-    if (sender != nullptr) tell_unreachable(*sender, endpoint->id_, kUnreachableAfter);
-    return;
+  if (!endpoint->peers_.contains(event.from_id)) {  // it has not heard of that one yet
+    if (sender == nullptr) return note(event, 1);
+    endpoint->introduced_[event.from_id] = {event.from_id, sender->urls_};
+    endpoint->peers_.insert(*endpoint->introduced_.find(event.from_id));
   }
   ++stats_.delivered;
   note(event, 5);

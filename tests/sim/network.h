@@ -103,6 +103,7 @@ class SimulatedNetwork {
     Node from = 0;
     Node to = 0;
     uint64_t from_id = 0;  // kFrame: the sender's; kUnreachable: the peer's
+    uint64_t to_id = 0;    // kFrame: for whom it is
     Lane lane = Lane::kControl;
     std::shared_ptr<const Bytes> frame = {};
     bool operator<(const Event& other) const { return std::tie(at, number) > std::tie(other.at, other.number); }
