@@ -241,7 +241,7 @@ def line_of(name, result):
 def markdown_of(mutation, result):
     if not result or not result.get("caught"):
         return f"| {mutation.name} | {mutation.what} | not caught | | |"
-    notice = re.sub(r"^seed \d+ at [\d.]+ s: |^\.\./|\.{5,}.*", "", result["notice"]).replace("|", "\\|")
+    notice = re.sub(r"^seed \d+ at [\d.]+ s: |^\.\./|^/\S*/tree/|\.{5,}.*", "", result["notice"]).replace("|", "\\|")
     notice = notice if len(notice) < 110 else notice[:110].rsplit(" ", 1)[0] + " …"
     return f"| {mutation.name} | {mutation.what} | {result['suite']} | {result['seed']} | {notice} |"
 
