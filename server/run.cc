@@ -82,6 +82,11 @@ std::string joined(const std::vector<std::string>& urls) {
   return out;
 }
 
+Error with_advice(Error error, const char* flag) {
+  if (error.code == Code::kUnavailable) error.message += std::string("; stop what uses it, or choose another ") + flag;
+  return error;
+}
+
 int failed(const Error& error) {
   log_error("conclave cannot start", {{"error", error.message}});
   std::fprintf(stderr, "conclave: %s\n", error.message.c_str());
@@ -225,9 +230,11 @@ int run_once(const config::Options& options, std::optional<Replacement>& replace
   http::Router client_routes;
   http::Router peer_routes;
   http::Server clients(client_routes, server_options(options, readers.hooks()));
-  if (auto bound = clients.listen(texts(options.listen_client_urls)); !bound) return failed(bound.error());
+  if (auto bound = clients.listen(texts(options.listen_client_urls)); !bound) {
+    return failed(with_advice(bound.error(), "--listen-client-urls"));
+  }
   auto peer_port = peer::Listener::bind(texts(options.listen_peer_urls));
-  if (!peer_port) return failed(peer_port.error());
+  if (!peer_port) return failed(with_advice(peer_port.error(), "--listen-peer-urls"));
   http::Server peers(peer_routes, server_options(options, {}));
 
   metrics::Registry metrics;

@@ -32,6 +32,10 @@ void print(const char* what, const conclave::ConfigSnapshot<OrderConfig>& now) {
 
 int main(int argc, char** argv) try {
   conclave::ShutdownSignal shutdown;  // first: SIGINT and SIGTERM become a stop token
+  if (argc > 2 || (argc > 1 && argv[1][0] == '-')) {
+    std::cerr << "usage: config_reload [CACHE_FILE]\n";
+    return 2;
+  }
   auto client = conclave::Client::open(conclave::ClientOptions::from_environment().or_throw()).or_throw();
 
   conclave::Fields<OrderConfig> fields;

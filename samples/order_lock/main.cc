@@ -51,16 +51,21 @@ conclave::Status process_one(const conclave::Client& client, const conclave::Mut
 int main(int argc, char** argv) try {
   conclave::ShutdownSignal shutdown;  // first: SIGINT and SIGTERM become a stop token
   const std::string worker = argc > 1 ? argv[1] : "worker";
+  if (worker.starts_with("-") || argc > 3) {
+    std::cerr << "usage: order_lock WORKER [ORDERS]\n";
+    return 2;
+  }
   const long orders = argc > 2 ? std::stol(argv[2]) : std::numeric_limits<long>::max();
 
   auto client = conclave::Client::open(conclave::ClientOptions::from_environment().or_throw()).or_throw();
   auto session = conclave::Session::open(client, {.ttl = 3s}).or_throw();
-  conclave::Mutex mutex{session, "locks/orders"};
+  conclave::Mutex mutex{session, "locks/order-queue"};
   for (long i = 0; i < orders && !shutdown.token().stop_requested(); ++i) {
     if (auto done = process_one(client, mutex, worker, shutdown.token()); !done) {
       if (shutdown.token().stop_requested()) break;
       std::cerr << worker << ": " << to_string(done.error()) << std::endl;
-      if (!session.held()) return 1;  // a new session would be a new worker: let the supervisor start one
+      if (!session.held()) return 1;   // a new session would be a new worker: let the supervisor start one
+      work_for(1s, shutdown.token());  // whatever is wrong is not better at once
     }
   }
 } catch (const std::exception& e) {

@@ -191,8 +191,8 @@ std::vector<Flag> make() {
   constexpr uint64_t kInt32Max = std::numeric_limits<int32_t>::max();
   constexpr uint64_t kInt64Max = std::numeric_limits<int64_t>::max();
   return {
-      works(kMember, "name", Kind::kText, "default", "Name of this member, for people.", "any text but the empty one",
-            store_text(&Options::name, false)),
+      works(kMember, "name", Kind::kText, "default", "Name of this member, as in --initial-cluster.",
+            "any text but the empty one", store_text(&Options::name, false)),
       works(kMember, "data-dir", Kind::kText, "<name>.etcd", "Folder of the data; made if it is not there.",
             "a folder's path", store_text(&Options::data_dir, false)),
       works(kMember, "wal-dir", Kind::kText, "", "Folder of the log, when it has a disk of its own.", "a folder's path",
@@ -269,7 +269,7 @@ std::vector<Flag> make() {
       works(kLogging, "log-outputs", Kind::kText, "default",
             "Where to: default (stderr), stdout, stderr, files; comma separated.",
             "default alone, or a comma separated list of stdout, stderr and paths of files", store_log_outputs),
-      works(kLogging, "log-format", Kind::kText, "json", "One JSON object a line, or text.", "json or console",
+      works(kLogging, "log-format", Kind::kText, "json", "json: one object a line; console: text.", "json or console",
             store_log_format),
 
       works(kOurs, "cache-bytes", Kind::kNumber, "67108864", "Memory of all caches together.",

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "conclave/client.h"
@@ -141,6 +142,19 @@ TEST(Client, WritesAgainAfterTheServerRestarted) {
   server.start();
   EXPECT_TRUE(client.put("k", "3"));
   EXPECT_EQ(client.get("k").or_throw()->value, "3");
+}
+
+TEST(Client, WaitsForAServerThatIsDownAsLongAsItMay) {
+  TestServer server;
+  const Client client = server.client();
+  server.kill();
+  for (int i = 0; i < 30; ++i) {  // more than a budget of retries would allow
+    EXPECT_EQ(client.get("k", {.call = {.timeout = 60ms}}).error().code, Code::kUnavailable);
+  }
+  auto put = std::async(std::launch::async, [&client] { return client.put("k", "v", {.call = {.timeout = 20s}}); });
+  EXPECT_EQ(put.wait_for(300ms), std::future_status::timeout) << to_string(put.get().error());
+  server.start();
+  EXPECT_TRUE(put.get());
 }
 
 TEST(Client, TellsThatAnUnansweredWriteMayHaveHappened) {

@@ -68,7 +68,7 @@ void DiscoveryCore::start() {
                                                                    const auto self = weak.lock();
                                                                    if (!self) return;
                                                                    std::scoped_lock lock(self->mutex_);
-                                                                   self->trouble_ = to_string(error);
+                                                                   self->trouble_ = error.message;
                                                                  }});
   list_watch_->start();
   if (options_.cache_file.empty()) return;
@@ -186,7 +186,7 @@ void DiscoveryCore::load() {
   Lock lock(mutex_);
   if (list_->source != ViewSource::kNone) return;
   if (!copy) {
-    trouble_ = copy.error().message + "; " + trouble_;
+    copy_trouble_ = "; the copy on disk: " + copy.error().message;
     return;
   }
   instances_.clear();
@@ -218,8 +218,8 @@ Status DiscoveryCore::wait_ready(const CallOptions& call) {
   if (list_->source != ViewSource::kNone) return {};
   if (closed_) return fail(*closed_);
   if (call.stop.stop_requested()) return fail(Code::kCancelled, "stopped by the caller");
-  return fail(Code::kDeadlineExceeded,
-              options_.service + ": no list yet" + (trouble_.empty() ? std::string() : ": " + trouble_));
+  return fail(Code::kDeadlineExceeded, options_.service + ": no list yet: " +
+                                           (trouble_.empty() ? "no member has answered" : trouble_) + copy_trouble_);
 }
 
 std::shared_ptr<const InstanceList> DiscoveryCore::snapshot() const {

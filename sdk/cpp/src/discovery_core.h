@@ -55,6 +55,7 @@ class DiscoveryCore : public std::enable_shared_from_this<DiscoveryCore> {
   std::set<std::string> logged_;               // unreadable keys that were told of
   std::shared_ptr<const InstanceList> list_ = std::make_shared<const InstanceList>();
   std::string trouble_;
+  std::string copy_trouble_;
   std::optional<Error> closed_;
   bool telling_ = false;  // a callback waits, and will see the newest list
   bool saving_ = false;

@@ -22,7 +22,7 @@ class Backoff {
   int attempt_ = 0;
 };
 
-// Retries are at most a tenth of the calls of the last minute, plus ten.
+// For members that answer badly. Retries are at most a tenth of the calls of the last minute, plus ten.
 class RetryBudget {
  public:
   void called(TimePoint now);

@@ -81,6 +81,7 @@ Call::Failure Call::classify(const HttpReply& reply) const {
     failure.repeat = true;
     failure.bad_member = true;
     failure.may_have_happened = reply.sent;
+    failure.unsent = !reply.sent;
     return failure;
   }
   const auto parsed = Json::parse(reply.body);
@@ -146,7 +147,8 @@ void Call::failed(std::unique_lock<std::mutex>& lock, Failure failure) {
   const auto now = BootClock::now();
   if (!failure.repeat || !allowed || request_.deadline - now < kTooLate)
     return finish(lock, fail(std::move(failure.error)));
-  if (request_.budgeted && !core_->budget().take(now)) {
+  // The budget is for members that answer: where nobody is reached, the back-off is enough.
+  if (request_.budgeted && !failure.unsent && !core_->budget().take(now)) {
     failure.error.message += " (not repeated: too many retries in this minute)";
     return finish(lock, fail(std::move(failure.error)));
   }
@@ -195,7 +197,8 @@ void Call::on_timer(int attempt) {
                           .endpoint = core_->endpoints().url(endpoint_)},
                 .repeat = true,
                 .bad_member = true,
-                .may_have_happened = !unsent});
+                .may_have_happened = !unsent,
+                .unsent = unsent});
 }
 
 void Call::cancel(Code code, std::string message) {

@@ -63,6 +63,7 @@ class Call : public std::enable_shared_from_this<Call> {
     bool repeat = false;      // may be repeated, if nothing can have happened or the effect allows it
     bool bad_member = false;  // others should be tried first
     bool may_have_happened = false;
+    bool unsent = false;  // nobody was reached
   };
 
   void attempt();

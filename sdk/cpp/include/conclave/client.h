@@ -1,7 +1,8 @@
 // The connection to a cluster: a cheap copy, safe to use from all threads.
 //
 // A member that does not answer is left for the next one. Reads are repeated until their deadline; a write only while
-// nothing can have happened. What went out and was never answered comes back as kMayHaveHappened.
+// nothing can have happened. What went out and was never answered comes back as kMayHaveHappened. Repeats of what a
+// member has got are at most a tenth of the calls of a minute plus ten; beyond, an error is told at once.
 #pragma once
 
 #include <chrono>

@@ -60,7 +60,9 @@ struct ConfigOptions {
   std::string prefix = {};                                    // "config/orders/": all keys below, by their rest
   std::function<Result<T>(const ConfigSet&)> bind = nullptr;  // Fields<T> is one
   std::function<Status(const T&)> validate = nullptr;         // may be left out
-  std::string cache_file = {};                                // the last good set, for a start without any member
+  // The last good set (in a folder that exists), for a start without any member. That it cannot be written is only
+  // logged (ClientOptions::log).
+  std::string cache_file = {};
   // On a callback thread; conflated: a slow one sees the newest.
   std::function<void(const std::shared_ptr<const ConfigSnapshot<T>>& before,
                      const std::shared_ptr<const ConfigSnapshot<T>>& now)>

@@ -81,7 +81,8 @@ struct DiscoveryOptions {
   std::string service = {};
   Balancer balancer = Balancer::kRoundRobin;
   // The last list from the server, kept on disk (a folder that exists), for a start without any member: used when none
-  // has answered within half of wait_ready's timeout (or of the client's call_timeout); `source` says so.
+  // has answered within half of wait_ready's timeout (or of the client's call_timeout); `source` says so. That it
+  // cannot be written is only logged (ClientOptions::log).
   std::string cache_file = {};
   // On a callback thread; conflated: a slow one sees the newest. snapshot() is at least as new inside it.
   std::function<void(const std::shared_ptr<const InstanceList>& now)> on_change = nullptr;
