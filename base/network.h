@@ -27,6 +27,7 @@ class Network {
   struct Peer {
     uint64_t id = 0;
     std::vector<std::string> urls = {};  // "http://host:port"; tried in turn. Names are resolved at each attempt.
+    uint64_t folder_id = 0;              // of its data folder; one that comes with another is told so. 0: not known
     friend bool operator==(const Peer&, const Peer&) = default;
   };
 
@@ -39,6 +40,8 @@ class Network {
     virtual void on_unreachable(uint64_t peer) = 0;
     // Peers say that this member was removed from the cluster; it must not go on.
     virtual void on_removed() = 0;
+    // Peers remember another data folder of this member: it has forgotten what it promised and must not go on.
+    virtual void on_other_folder() = 0;
     // For a stranger that asks who the cluster is (a new member before it joins). `answer` is called at most once, now
     // or later, on any thread, with what is opaque here; empty: this member cannot tell.
     virtual void describe_cluster(std::function<void(Bytes)> answer) = 0;

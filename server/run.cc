@@ -243,9 +243,10 @@ int run_once(const config::Options& options, std::optional<Replacement>& replace
       real_world(), member_options(options), metrics,
       {.on_failure = [&end](const Error& error) { end.fail(error); },
        .network =
-           [&](uint64_t cluster_id, uint64_t member_id) {
+           [&](uint64_t cluster_id, uint64_t member_id, uint64_t folder_id) {
              return peer::make_network({.cluster_id = cluster_id,
                                         .member_id = member_id,
+                                        .folder_id = folder_id,
                                         .own_urls = texts(options.initial_advertise_peer_urls),
                                         .listener = std::move(*peer_port),
                                         .election_timeout = options.election_timeout,

@@ -149,6 +149,7 @@ Result<Applied> Applier::State::run(Batch& batch, std::span<const LogEntry> entr
   }
   applied.leases = std::move(batch.lease_changes);
   applied.revocations_refused = std::move(batch.revocations_refused);
+  applied.attributes = batch.attributes;
   return applied;
 }
 

@@ -38,6 +38,7 @@ struct Applied {
   std::vector<LeaseChange> leases;
   // Leases that the leader of this term found expired, but an alarm (CORRUPT) refuses: they have to come up again.
   std::vector<int64_t> revocations_refused;
+  bool attributes = false;  // a member has told of itself
 };
 
 // The most that step() does between two batches. On two loaded cores slices took 0.8 ms (p99: 1.4) and 0.5 ms (p99: 2).

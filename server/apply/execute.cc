@@ -148,6 +148,7 @@ Result<Reply> execute_command(Batch& batch, const LogEntry& log, const Entry& en
       return alarm(batch, entry.alarm());
     case Entry::kMemberAttributes:
       if (Status set = batch.members.set_attributes(entry.member_attributes()); !set) return refuse(set.error());
+      batch.attributes = true;
       return Reply{};
     case Entry::COMMAND_NOT_SET:
       break;

@@ -35,6 +35,7 @@ struct Batch {
   std::vector<mvcc::EventBatch> events;
   std::vector<LeaseChange> lease_changes;
   std::vector<int64_t> revocations_refused;
+  bool attributes = false;  // a member has told of itself
 };
 
 struct Executed {

@@ -28,14 +28,20 @@ Result<Members> Members::parse(const Bytes& stored) {
   conclavepb::StoredMembers list;
   if (!list.ParseFromString(stored)) return fail(Code::kDataLoss, "the stored members cannot be read");
   Members members;
-  for (const auto& from : list.members()) members.members_[from.id()] = from_message(from);
+  for (int i = 0; i < list.members_size(); ++i) {
+    Member& member = members.members_[list.members(i).id()] = from_message(list.members(i));
+    if (i < list.folder_ids_size()) member.folder_id = list.folder_ids(i);
+  }
   members.removed_.insert(list.removed().begin(), list.removed().end());
   return members;
 }
 
 Bytes Members::serialize() const {
   conclavepb::StoredMembers list;
-  for (const auto& [id, member] : members_) *list.add_members() = to_message(member);
+  for (const auto& [id, member] : members_) {
+    *list.add_members() = to_message(member);
+    list.add_folder_ids(member.folder_id);
+  }
   for (const uint64_t id : removed_) list.add_removed(id);
   return list.SerializeAsString();
 }
@@ -53,6 +59,7 @@ Status Members::set_attributes(const conclavepb::MemberAttributes& attributes) {
   if (position == members_.end()) return fail(Code::kNotFound, kErrorMemberNotFound);
   position->second.name = attributes.name();
   position->second.client_urls.assign(attributes.client_urls().begin(), attributes.client_urls().end());
+  position->second.folder_id = attributes.folder_id();
   return {};
 }
 

@@ -27,6 +27,8 @@ struct Member {
   std::vector<std::string> peer_urls;
   std::vector<std::string> client_urls;
   bool is_learner = false;
+  // Drawn when its data folder was made: one that comes with another has forgotten what it promised. 0: not known.
+  uint64_t folder_id = 0;
   friend bool operator==(const Member&, const Member&) = default;
 };
 

@@ -74,7 +74,7 @@ Time ApplyStage::apply_batch() {
   const auto change = std::find_if(batch_.rbegin(), batch_.rend(),
                                    [](const LogEntry& entry) { return entry.type == EntryType::kMembership; });
   parts_.applied({batch_.back().index, batch_.back().term, change == batch_.rend() ? 0 : change->index,
-                  std::move(applied->leases), std::move(applied->revocations_refused)});
+                  std::move(applied->leases), std::move(applied->revocations_refused), applied->attributes});
   batch_.clear();
   more_slices_ = true;  // an entry may have begun a compaction
   answer(std::move(applied->outcomes));

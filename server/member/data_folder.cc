@@ -1,5 +1,7 @@
 #include "member/data_folder.h"
 
+#include <charconv>
+
 #include "base/log.h"
 #include "member/founding.h"
 #include "member/generation.h"
@@ -26,6 +28,8 @@ Status only_generation_hint(Disk& disk, const std::string& data_dir) {
 
 // A folder that was never a member's: whatever a crash left of its making is made again.
 Status make_store(World& world, const Options& options, DataFolder& folder) {
+  folder.id = world.random.next() | 1;
+  TRY(write_folder_id(world.disk, options.data_dir, folder.id));
   TRY(create_folder(world.disk, options.data_dir + "/store"));
   const std::string path = store_folder(options, kFirstGeneration);
   TRY_ASSIGN(const bool there, world.disk.exists(path));
@@ -47,6 +51,21 @@ Status make_store(World& world, const Options& options, DataFolder& folder) {
   TRY_ASSIGN(folder.store, store::Store::open(world.disk, store_options(options, kFirstGeneration), std::nullopt));
   folder.is_new = true;
   return {};
+}
+
+// Of a folder of an earlier version, or one whose file was lost, the store may know it.
+Status find_folder_id(World& world, const Options& options, DataFolder& folder) {
+  TRY_ASSIGN(const auto found, read_folder_id(world.disk, options.data_dir));
+  if (found) {
+    folder.id = *found;
+    return {};
+  }
+  TRY_ASSIGN(const auto members, apply::Members::parse(folder.store->meta().membership));
+  for (const apply::Member& member : members.list()) {
+    if (member.id == folder.contents.identity.member_id) folder.id = member.folder_id;
+  }
+  if (folder.id == 0) folder.id = world.random.next() | 1;
+  return write_folder_id(world.disk, options.data_dir, folder.id);
 }
 
 bool is_without_founding(const DataFolder& folder) {
@@ -81,6 +100,25 @@ Result<std::unique_ptr<FileLock>> lock_data_folder(Disk& disk, const std::string
                                         "give this one another --data-dir");
 }
 
+Status write_folder_id(Disk& disk, const std::string& data_dir, uint64_t id) {
+  return write_line(disk, data_dir + "/FOLDER", current_line(hex_text(id)));
+}
+
+Result<std::optional<uint64_t>> read_folder_id(Disk& disk, const std::string& data_dir) {
+  const std::string path = data_dir + "/FOLDER";
+  TRY_ASSIGN(const auto text, read_line(disk, path));
+  if (!text) return std::optional<uint64_t>{};
+  const std::string name = text->substr(0, text->find(' '));
+  uint64_t id = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id, 16);
+  if (*text != current_line(name) || error != std::errc() || end != name.data() + name.size() || id == 0) {
+    return ::fail(
+        Code::kDataLoss,
+        path + ": damaged: it does not match its own checksum. Remove the file: the store knows what was in it");
+  }
+  return id;
+}
+
 Result<DataFolder> open_data_folder(World& world, const Options& options) {
   DataFolder folder;
   TRY(create_folder(world.disk, options.data_dir));
@@ -108,6 +146,7 @@ Result<DataFolder> open_data_folder(World& world, const Options& options) {
     TRY(world.disk.sync_directory(options.data_dir));
     TRY(log_generation(*folder.wal, folder.contents, *generation, folder.store->meta(), options.data_dir));
   }
+  TRY(find_folder_id(world, options, folder));
   folder.lacks_founding = is_without_founding(folder);
   if (!folder.lacks_founding) TRY(check_together(options, folder));
   TRY(remove_leftovers(world.disk, options, *generation));

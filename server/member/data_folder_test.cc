@@ -113,6 +113,48 @@ TEST_F(DataFolderTest, ALostCurrentIsNamedWithItsCure) {
   EXPECT_THAT(refusal(), HasSubstr("its one line would be one of: \"0-0 "));
 }
 
+TEST_F(DataFolderTest, KeepsItsNumber) {
+  make();
+  const uint64_t id = open()->id;
+  EXPECT_NE(id, 0U);
+  EXPECT_EQ(open()->id, id);
+  const auto content = disk_.content("data/FOLDER");
+  ASSERT_TRUE(content);
+  for (uint64_t bit = 0; bit < content->size() * 8; ++bit) {
+    const auto damaged = disk_.clone();
+    damaged->flip_bit("data/FOLDER", bit);
+    World world{clock_, random_, *damaged};
+    const auto folder = open_data_folder(world, options_);
+    ASSERT_FALSE(folder) << "bit " << bit;
+    EXPECT_EQ(folder.error().code, Code::kDataLoss);
+    EXPECT_THAT(folder.error().message, HasSubstr("data/FOLDER"));
+  }
+}
+
+TEST_F(DataFolderTest, ALostNumberIsFoundInTheStore) {
+  make();
+  ASSERT_TRUE(disk_.remove("data/FOLDER"));
+  const uint64_t drawn = open()->id;  // a folder of an earlier version has none
+  EXPECT_NE(drawn, 0U);
+  EXPECT_EQ(open()->id, drawn);
+  {
+    auto folder = open();
+    apply::Members members;
+    apply::Member self;
+    self.id = folder->contents.identity.member_id;
+    self.folder_id = 77;
+    ASSERT_TRUE(members.add(self));
+    auto txn = folder->store->begin();
+    ASSERT_TRUE(txn);
+    store::Meta meta = folder->store->meta();
+    meta.membership = members.serialize();
+    ASSERT_TRUE((*txn)->set_meta(meta));
+    ASSERT_TRUE((*txn)->commit());
+  }
+  ASSERT_TRUE(disk_.remove("data/FOLDER"));
+  EXPECT_EQ(open()->id, 77U);
+}
+
 TEST_F(DataFolderTest, ALostStoreIsRefused) {
   make();
   ASSERT_TRUE(disk_.remove_directory("data/store"));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "api/rpc.pb.h"
 #include "base/check.h"
@@ -112,6 +113,20 @@ Bytes describe(uint64_t cluster_id, const std::vector<apply::Member>& members) {
   list.mutable_header()->set_cluster_id(cluster_id);
   for (const apply::Member& member : members) *list.add_members() = apply::to_message(member);
   return list.SerializeAsString();
+}
+
+std::string hex_text(uint64_t number) {
+  std::array<char, 17> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), number, 16);
+  CHECK(error == std::errc());
+  return {text.data(), end};
+}
+
+std::string other_folder(uint64_t member_id) {
+  return "member " + hex_text(member_id) +
+         " has already been bootstrapped: it took part in the cluster with another data folder, and what it promised "
+         "is in that one. Start it with that folder, or remove the member, add it again and start it with "
+         "--initial-cluster-state=existing and an empty --data-dir";
 }
 
 raft::Membership membership_of(const std::vector<apply::Member>& members) {

@@ -38,6 +38,10 @@ Result<Founding> found(const Options& options, const AskCluster& ask);
 // What a member tells a stranger that wants to join; `members` from a linearizable read.
 Bytes describe(uint64_t cluster_id, const std::vector<apply::Member>& members);
 
+// Why a member that has forgotten what it promised may not take part. Begins as etcd's text.
+std::string other_folder(uint64_t member_id);
+std::string hex_text(uint64_t number);  // as etcd writes ids
+
 raft::Membership membership_of(const std::vector<apply::Member>& members);
 
 }  // namespace member

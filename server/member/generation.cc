@@ -54,29 +54,38 @@ std::string current_line(const std::string& name) {
   return name + " " + crc.data() + "\n";
 }
 
-Status write_current(Disk& disk, const std::string& data_dir, const Generation& generation) {
-  const std::string path = data_dir + "/CURRENT";
+Status write_line(Disk& disk, const std::string& path, const std::string& line) {
   const std::string fresh = path + ".new";
   TRY_ASSIGN(auto file, disk.open(fresh, OpenMode::kCreate));
   TRY(file->truncate(0));
-  TRY(file->write(0, as_bytes(current_line(generation.name()))));
+  TRY(file->write(0, as_bytes(line)));
   TRY(file->sync());
   file.reset();
   TRY(disk.rename(fresh, path));
-  return disk.sync_directory(data_dir);
+  return disk.sync_directory(path.substr(0, path.rfind('/')));
 }
 
-Result<std::optional<Generation>> read_current(Disk& disk, const std::string& data_dir) {
-  const std::string path = data_dir + "/CURRENT";
+Result<std::optional<std::string>> read_line(Disk& disk, const std::string& path) {
   TRY_ASSIGN(const bool there, disk.exists(path));
-  if (!there) return std::optional<Generation>{};
+  if (!there) return std::optional<std::string>{};
   TRY_ASSIGN(auto file, disk.open(path, OpenMode::kRead));
   std::string text(256, '\0');
   TRY_ASSIGN(const size_t size, file->read(0, std::as_writable_bytes(std::span(text))));
   text.resize(size);
-  const std::string name = text.substr(0, text.find(' '));
+  return text;
+}
+
+Status write_current(Disk& disk, const std::string& data_dir, const Generation& generation) {
+  return write_line(disk, data_dir + "/CURRENT", current_line(generation.name()));
+}
+
+Result<std::optional<Generation>> read_current(Disk& disk, const std::string& data_dir) {
+  const std::string path = data_dir + "/CURRENT";
+  TRY_ASSIGN(const auto text, read_line(disk, path));
+  if (!text) return std::optional<Generation>{};
+  const std::string name = text->substr(0, text->find(' '));
   const auto generation = Generation::parse(name);
-  if (text != current_line(name) || !generation) {
+  if (*text != current_line(name) || !generation) {
     return ::fail(Code::kDataLoss,
                   path + ": damaged: it does not match its own checksum. If there is exactly one folder in " +
                       data_dir +

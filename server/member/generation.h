@@ -38,6 +38,10 @@ Result<std::optional<Generation>> read_current(Disk& disk, const std::string& da
 Status write_current(Disk& disk, const std::string& data_dir, const Generation& generation);
 std::string current_line(const std::string& name);  // the content of CURRENT, for advice
 
+// A small file that is replaced whole and durably, or not at all.
+Status write_line(Disk& disk, const std::string& path, const std::string& line);
+Result<std::optional<std::string>> read_line(Disk& disk, const std::string& path);  // nullopt: there is none
+
 // What the log has to hear for the generation in force, if a crash (or the stop of the old one) came between the two.
 // A generation knows everything below its index, and its marks are not below it: a mark that is, is of the one before.
 bool log_lacks_generation(const wal::WalContents& contents, const Generation& generation);

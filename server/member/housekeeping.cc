@@ -44,7 +44,8 @@ void MemberOf::compact_automatically(Time now) {
 void MemberOf::announce() {
   if (announced_ || announcing_.load()) return;
   for (const apply::Member& member : applier_->members()) {
-    if (member.id == member_id() && member.name == options_.name && member.client_urls == options_.client_urls) {
+    if (member.id == member_id() && member.name == options_.name && member.client_urls == options_.client_urls &&
+        member.folder_id == folder_.id) {
       announced_ = true;
       return;
     }
@@ -54,6 +55,7 @@ void MemberOf::announce() {
   auto& attributes = *command.mutable_member_attributes();
   attributes.set_id(member_id());
   attributes.set_name(options_.name);
+  attributes.set_folder_id(folder_.id);
   for (const std::string& url : options_.client_urls) attributes.add_client_urls(url);
   propose(std::move(command), [this](const Result<apply::Message>&) { announcing_ = false; });
 }

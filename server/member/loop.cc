@@ -149,16 +149,18 @@ void Loop::take_applied(Time now) {
   applied_in_.drain(applied_);
   if (applied_.empty()) return;
   uint64_t membership_index = 0;
+  bool attributes = false;
   for (const AppliedNote& note : applied_) {
     leases_.applied(note.leases, now);
     leases_.revocations_refused(note.revocations_refused, now);
     membership_index = std::max(membership_index, note.membership_index);
+    attributes = attributes || note.attributes;
   }
   if (membership_index > 0) {
     node_.set_membership(membership_index, membership_of(parts_.members()));
     membership_index_ = membership_index;
-    parts_.membership_changed();
   }
+  if (membership_index > 0 || attributes) parts_.members_changed();
   applied_index_ = applied_.back().index;
   applied_term_ = applied_.back().term;
   node_.applied(applied_index_);

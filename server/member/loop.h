@@ -30,6 +30,7 @@ struct AppliedNote {
   uint64_t membership_index = 0;  // the last change of the membership among them; 0: none
   std::vector<apply::LeaseChange> leases;
   std::vector<int64_t> revocations_refused;  // of leases that are over: to be tried again
+  bool attributes = false;                   // a member has told of itself
 };
 
 // A look at the Raft core from any thread.
@@ -56,7 +57,7 @@ class Loop final : public Stage {
     std::function<void(WalStage::Job)> persist;
     std::function<void(std::vector<LogEntry>)> commit;  // to the apply stage
     std::function<std::vector<apply::Member>()> members;
-    std::function<void()> membership_changed;  // `members` has other members now
+    std::function<void()> members_changed;  // `members` has others now, or tells other things of them
     // A snapshot of at least this index is wanted for this member; answer with snapshot_made().
     std::function<void(uint64_t to, uint64_t index_min)> snapshot_needed;
     std::function<void(const raft::SnapshotOffer&)> snapshot_offered;

@@ -80,8 +80,11 @@ Status MemberOf::open() {
   if (folder_.lacks_founding) TRY(log_founding({}));
   if (options_.force_new_cluster) TRY(go_on_alone());
   const auto members = applier_->members();
-  const bool known = std::any_of(members.begin(), members.end(), [&](const auto& m) { return m.id == member_id(); });
-  if (!known) {
+  const auto own = std::ranges::find(members, member_id(), &apply::Member::id);
+  if (own != members.end() && own->folder_id != 0 && own->folder_id != folder_.id) {
+    return ::fail(Code::kFailedPrecondition, options_.data_dir + ": " + other_folder(member_id()));
+  }
+  if (own == members.end()) {
     const bool removed = std::ranges::binary_search(applier_->removed_members(), member_id());
     return ::fail(Code::kFailedPrecondition,
                   options_.data_dir + ": " +
@@ -177,7 +180,7 @@ Status MemberOf::checkpoint_now(wal::WalBatch batch) {
 }
 
 void MemberOf::build_stages() {
-  if (around_.network) network_ = around_.network(cluster_id(), member_id());
+  if (around_.network) network_ = around_.network(cluster_id(), member_id(), folder_.id);
   wal_.emplace(
       std::move(folder_.wal), world_.clock, failure_, wal_sync_,
       [this](raft::BatchNumber batch) { loop_->persisted(batch); },
@@ -256,7 +259,7 @@ void MemberOf::build_loop() {
                     .persist = [this](WalStage::Job job) { wal_->push(std::move(job)); },
                     .commit = [this](std::vector<LogEntry> committed) { apply_->push(std::move(committed)); },
                     .members = [this] { return applier_->members(); },
-                    .membership_changed = [this] { tell_network(); },
+                    .members_changed = [this] { tell_network(); },
                     .snapshot_needed = [this](uint64_t to, uint64_t index_min) { make_snapshot(to, index_min); },
                     .snapshot_offered =
                         [this](const raft::SnapshotOffer& offer) {

@@ -30,7 +30,7 @@ struct Surroundings {
   // Told once, on some thread, when the member has to stop: its disk failed it, or it was removed from the cluster.
   std::function<void(const Error&)> on_failure;
   // The network of this member; none: a cluster of one that nobody can join.
-  std::function<std::unique_ptr<Network>(uint64_t cluster_id, uint64_t member_id)> network = {};
+  std::function<std::unique_ptr<Network>(uint64_t cluster_id, uint64_t member_id, uint64_t folder_id)> network = {};
   AskCluster ask_cluster = {};  // for a member that joins
   // A newer store lies beside the one in force (a snapshot of the leader's): stop and destroy this member, call
   // put_in_force() with the generation, and open it again. Told on a stage's thread; nothing is acknowledged after it.

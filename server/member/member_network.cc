@@ -39,6 +39,8 @@ void MemberOf::on_unreachable(uint64_t peer) {
 
 void MemberOf::on_removed() { failure_.stop({Code::kFailedPrecondition, kErrorRemoved}); }
 
+void MemberOf::on_other_folder() { failure_.stop({Code::kFailedPrecondition, other_folder(member_id())}); }
+
 // Not from what is applied here so far: one that was removed and added again must not hear of its former id, under
 // which it has voted and acknowledged what it has forgotten.
 void MemberOf::describe_cluster(std::function<void(Bytes)> answer) {
@@ -52,7 +54,7 @@ void MemberOf::tell_network() {
   if (!network_) return;
   std::vector<Network::Peer> peers;
   for (const apply::Member& member : applier_->members()) {
-    if (member.id != member_id()) peers.push_back({member.id, member.peer_urls});
+    if (member.id != member_id()) peers.push_back({member.id, member.peer_urls, member.folder_id});
   }
   network_->set_peers(std::move(peers), applier_->removed_members());
 }

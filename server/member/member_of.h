@@ -76,6 +76,7 @@ class MemberOf final : public Member, private Network::Receiver {
   void on_frame(uint64_t from, Network::Lane lane, Bytes frame) override;
   void on_unreachable(uint64_t peer) override;
   void on_removed() override;
+  void on_other_folder() override;
   void describe_cluster(std::function<void(Bytes)> answer) override;
   void tell_network();
   void make_snapshot(uint64_t to, uint64_t index_min);

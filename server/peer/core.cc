@@ -4,23 +4,31 @@
 
 namespace peer {
 
-void Roster::set(std::set<uint64_t> peers, std::set<uint64_t> removed) {
+void Roster::set(std::map<uint64_t, uint64_t> peers, std::set<uint64_t> removed) {
   MutexLock lock(mutex_);
   peers_ = std::move(peers);
   removed_ = std::move(removed);
 }
 
-Roster::Standing Roster::of(uint64_t id) const {
+Roster::Standing Roster::of(uint64_t id, uint64_t folder) const {
   MutexLock lock(mutex_);
   if (removed_.count(id) > 0) return Standing::kRemoved;
-  return peers_.count(id) > 0 ? Standing::kPeer : Standing::kStranger;
+  const auto peer = peers_.find(id);
+  if (peer == peers_.end()) return Standing::kStranger;
+  const bool differs = folder != 0 && peer->second != 0 && folder != peer->second;
+  return differs ? Standing::kOtherFolder : Standing::kPeer;
 }
 
 bool Roster::admit(uint64_t id) {
   MutexLock lock(mutex_);
   if (removed_.count(id) > 0) return false;
-  peers_.insert(id);
+  peers_.emplace(id, 0);
   return true;
+}
+
+void Roster::dismiss(uint64_t id) {
+  MutexLock lock(mutex_);
+  peers_.erase(id);
 }
 
 bool LogLimit::due(const std::string& key, TimePoint now) {

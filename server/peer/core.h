@@ -24,14 +24,15 @@ using TimePoint = SteadyClock::time_point;
 // Who is who, in the words of the last set_peers(). Any thread.
 class Roster {
  public:
-  enum class Standing : uint8_t { kPeer, kRemoved, kStranger };
-  void set(std::set<uint64_t> peers, std::set<uint64_t> removed) EXCLUDES(mutex_);
-  Standing of(uint64_t id) const EXCLUDES(mutex_);
-  bool admit(uint64_t id) EXCLUDES(mutex_);  // as a peer, unless it was removed
+  enum class Standing : uint8_t { kPeer, kRemoved, kStranger, kOtherFolder };
+  void set(std::map<uint64_t, uint64_t> folders_of_peers, std::set<uint64_t> removed) EXCLUDES(mutex_);
+  Standing of(uint64_t id, uint64_t folder) const EXCLUDES(mutex_);  // folder 0: it is not told
+  bool admit(uint64_t id) EXCLUDES(mutex_);                          // as a peer, unless it was removed
+  void dismiss(uint64_t id) EXCLUDES(mutex_);                        // is a stranger again
 
  private:
   mutable Mutex mutex_;
-  std::set<uint64_t> peers_ GUARDED_BY(mutex_);
+  std::map<uint64_t, uint64_t> peers_ GUARDED_BY(mutex_);  // by id, with their folders
   std::set<uint64_t> removed_ GUARDED_BY(mutex_);
 };
 
@@ -72,6 +73,7 @@ struct Core {
   std::function<void(uint64_t peer)> on_silence;  // its control connection is dead: so are the others
   // A stranger that knows the cluster and this member says where it is reached. True: it counts as a peer from now on.
   std::function<bool(const Hello& hello)> on_stranger;
+  std::function<void(const Hello& hello)> on_peer;  // it was let in, and says where it is reached
 
   const LaneLimits& limits(Network::Lane lane) const { return options.lanes[static_cast<size_t>(lane)]; }
 };

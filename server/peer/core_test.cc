@@ -27,12 +27,12 @@ TEST(LogLimit, RemembersABoundedNumber) {
 
 TEST(Roster, RemovedGoesBeforePeer) {
   Roster roster;
-  EXPECT_EQ(roster.of(1), Roster::Standing::kStranger);
-  roster.set({1, 2}, {2, 3});
-  EXPECT_EQ(roster.of(1), Roster::Standing::kPeer);
-  EXPECT_EQ(roster.of(2), Roster::Standing::kRemoved);
-  EXPECT_EQ(roster.of(3), Roster::Standing::kRemoved);
-  EXPECT_EQ(roster.of(4), Roster::Standing::kStranger);
+  EXPECT_EQ(roster.of(1, 0), Roster::Standing::kStranger);
+  roster.set({{1, 0}, {2, 0}}, {2, 3});
+  EXPECT_EQ(roster.of(1, 0), Roster::Standing::kPeer);
+  EXPECT_EQ(roster.of(2, 0), Roster::Standing::kRemoved);
+  EXPECT_EQ(roster.of(3, 0), Roster::Standing::kRemoved);
+  EXPECT_EQ(roster.of(4, 0), Roster::Standing::kStranger);
 }
 
 TEST(Timing, NoticesADeadPeerWithinAboutAnElectionTimeout) {

@@ -71,6 +71,11 @@ void Door::forget(Inbound& inbound) {
   if (found != known_.end() && found->second == self) known_.erase(found);
 }
 
+bool Door::has(uint64_t peer) const {
+  const auto first = known_.lower_bound({peer, Network::Lane::kControl});
+  return first != known_.end() && first->first.first == peer;
+}
+
 std::vector<std::shared_ptr<Inbound>> Door::all() const {
   std::vector<std::shared_ptr<Inbound>> all(unknown_.begin(), unknown_.end());
   for (const auto& [key, inbound] : known_) all.push_back(inbound);
@@ -85,7 +90,7 @@ void Door::expel() {
   for (const auto& inbound : all()) {
     const auto found = known_.find({inbound->peer(), inbound->lane()});
     const bool known = found != known_.end() && found->second == inbound;
-    if (known && core_.roster.of(inbound->peer()) != Roster::Standing::kPeer) inbound->close();
+    if (known && core_.roster.of(inbound->peer(), inbound->folder()) != Roster::Standing::kPeer) inbound->close();
   }
 }
 

@@ -27,6 +27,7 @@ class Door {
   // up, or it would not have made this one.
   void let_in(Inbound& inbound);
   void forget(Inbound& inbound);
+  bool has(uint64_t peer) const;  // some connection of it
 
  private:
   struct Acceptor {

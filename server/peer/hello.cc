@@ -16,7 +16,7 @@ constexpr std::string_view kAnswerMagic =
 static_assert(static_cast<uint8_t>(kHelloMagic[0]) == kMagicFirst);
 constexpr size_t kCrcOffset = 12;
 constexpr size_t kHelloBodyBytes = 32;
-constexpr size_t kHelloUrlsBytesMax = kHelloBodyBytesMax - kHelloBodyBytes - sizeof(uint16_t);
+constexpr size_t kHelloUrlsBytesMax = kHelloBodyBytesMax - kHelloBodyBytes - sizeof(uint16_t) - sizeof(uint64_t);
 constexpr size_t kAnswerBodyBytes = 24;
 
 uint32_t checksum(BytesView preamble, BytesView body) { return crc32c(body, crc32c(preamble.first(kCrcOffset))); }
@@ -48,21 +48,22 @@ Status check(BytesView preamble, BytesView body, size_t body_bytes_min) {
   return {};
 }
 
-// Of an older version there are none.
-Result<std::vector<std::string>> parse_urls(BytesView rest) {
-  if (rest.size() < sizeof(uint16_t)) return std::vector<std::string>();
+// What older versions do not say is left as it is.
+Status parse_rest(BytesView rest, Hello& hello) {
+  if (rest.size() < sizeof(uint16_t)) return {};
   const auto size = load_integer<uint16_t>(rest, 0);
   rest = rest.subspan(sizeof(uint16_t));
   if (size > rest.size()) return fail(Code::kDataLoss, "the URLs are cut short");
-  std::vector<std::string> urls;
   std::string_view text = as_text(rest.first(size));
   while (!text.empty()) {
     const size_t end = text.find('\n');
     if (end == std::string_view::npos) return fail(Code::kDataLoss, "a URL without its end");
-    urls.emplace_back(text.substr(0, end));
+    hello.urls.emplace_back(text.substr(0, end));
     text.remove_prefix(end + 1);
   }
-  return urls;
+  rest = rest.subspan(size);
+  if (rest.size() >= sizeof(uint64_t)) hello.folder_id = load_integer<uint64_t>(rest, 0);
+  return {};
 }
 
 }  // namespace
@@ -81,7 +82,9 @@ Bytes encode(const Hello& hello) {
     if (urls.size() + url.size() + 1 <= kHelloUrlsBytesMax) urls.append(url).push_back('\n');
   }
   append_integer(body, static_cast<uint16_t>(urls.size()));
-  return frame(kHelloMagic, body + urls);
+  body += urls;
+  append_integer(body, hello.folder_id);
+  return frame(kHelloMagic, body);
 }
 
 Bytes encode(const Answer& answer) {
@@ -118,19 +121,19 @@ Result<Hello> parse_hello(BytesView preamble, BytesView body) {
   const auto lane = load_integer<uint8_t>(body, 1);
   if (kind > static_cast<uint8_t>(Hello::Kind::kAsk)) return fail(Code::kUnknown, "a kind of hello of a later version");
   if (lane >= Network::kLanes) return fail(Code::kUnknown, "a lane of a later version");
-  TRY_ASSIGN(auto urls, parse_urls(body.subspan(kHelloBodyBytes)));
-  return Hello{.kind = static_cast<Hello::Kind>(kind),
-               .lane = static_cast<Network::Lane>(lane),
-               .cluster = load_integer<uint64_t>(body, 8),
-               .sender = load_integer<uint64_t>(body, 16),
-               .addressee = load_integer<uint64_t>(body, 24),
-               .urls = std::move(urls)};
+  Hello hello{.kind = static_cast<Hello::Kind>(kind),
+              .lane = static_cast<Network::Lane>(lane),
+              .cluster = load_integer<uint64_t>(body, 8),
+              .sender = load_integer<uint64_t>(body, 16),
+              .addressee = load_integer<uint64_t>(body, 24)};
+  TRY(parse_rest(body.subspan(kHelloBodyBytes), hello));
+  return hello;
 }
 
 Result<Answer> parse_answer(BytesView preamble, BytesView body) {
   TRY(check(preamble, body, kAnswerBodyBytes));
   const auto verdict = load_integer<uint8_t>(body, 0);
-  if (verdict > static_cast<uint8_t>(Verdict::kNotUnderstood)) {
+  if (verdict > static_cast<uint8_t>(Verdict::kOtherFolder)) {
     return fail(Code::kUnknown, "refused for a reason of a later version");
   }
   return Answer{.verdict = static_cast<Verdict>(verdict),

@@ -29,6 +29,7 @@ struct Hello {
   uint64_t addressee = 0;
   // Where the sender is reached: the addressee may not have heard of it yet. Those that do not fit are left out.
   std::vector<std::string> urls = {};
+  uint64_t folder_id = 0;  // of the sender's data folder; 0: it does not say
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
@@ -40,6 +41,7 @@ enum class Verdict : uint8_t {
   kRemoved = 4,
   kTooNew = 5,
   kNotUnderstood = 6,  // a kind or lane that this version does not have
+  kOtherFolder = 7,    // the sender is known by another data folder
 };
 
 struct Answer {

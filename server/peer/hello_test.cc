@@ -34,11 +34,12 @@ TEST(Hello, ComesBackAsItWas) {
 TEST(Hello, SaysWhereTheSenderIs) {
   Hello hello = kHello;
   hello.urls = {"http://a:2380", "http://b:2380"};
+  hello.folder_id = 0x1234567890;
   const Bytes bytes = encode(hello);
   EXPECT_EQ(parse_hello(preamble(bytes), body(bytes)), hello);
   hello.urls.emplace_back(kHelloBodyBytesMax, 'x');
   EXPECT_EQ(encode(hello), bytes) << "what does not fit is left out";
-  Bytes cut = sealed(bytes.substr(0, bytes.size() - 1));
+  Bytes cut = sealed(bytes.substr(0, bytes.size() - 9));
   EXPECT_EQ(parse_hello(preamble(cut), body(cut)).error().code, Code::kDataLoss);
   Bytes first_builds = sealed(bytes.substr(0, kPreambleBytes + 32));
   EXPECT_EQ(parse_hello(preamble(first_builds), body(first_builds)), kHello);

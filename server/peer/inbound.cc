@@ -128,9 +128,12 @@ Answer Inbound::judge(const Hello& hello) const {
     return refuse(Verdict::kWrongMember,
                   "it looks for member " + id_text(hello.addressee) + ", this is member " + id_text(answer.member));
   }
-  switch (core_.roster.of(hello.sender)) {
+  switch (core_.roster.of(hello.sender, hello.folder_id)) {
     case Roster::Standing::kPeer:
+      core_.on_peer(hello);
       return answer;
+    case Roster::Standing::kOtherFolder:
+      return refuse(Verdict::kOtherFolder, "the sender is known by another data folder");
     case Roster::Standing::kRemoved:
       return refuse(Verdict::kRemoved, "the sender was removed from the cluster");
     case Roster::Standing::kStranger:

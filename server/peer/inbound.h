@@ -24,6 +24,7 @@ class Inbound : public std::enable_shared_from_this<Inbound>, private FrameParse
   // Of one that was let in.
   uint64_t peer() const { return hello_.sender; }
   Network::Lane lane() const { return hello_.lane; }
+  uint64_t folder() const { return hello_.folder_id; }
 
  private:
   using ErrorCode = boost::system::error_code;

@@ -66,10 +66,24 @@ void Link::written(const std::vector<Bytes>& frames, size_t bytes) {
 
 // --- The connection
 
-void Link::set_urls(const std::vector<std::string>& urls) {
+void Link::set_urls(std::vector<std::string> urls) {
+  set_ = std::move(urls);
+  choose_urls();
+}
+
+void Link::set_told(std::vector<std::string> urls) {
+  if (told_ == urls) return;
+  told_ = std::move(urls);
+  choose_urls();
+}
+
+void Link::choose_urls() {
   if (state_ == State::kClosed) return;
   std::vector<std::string> usable;
-  for (const std::string& url : urls) {
+  std::vector<std::string> all = set_;
+  all.insert(all.end(), told_.begin(), told_.end());
+  for (const std::string& url : all) {
+    if (std::find(usable.begin(), usable.end(), url) != usable.end()) continue;
     if (const auto address = parse_url(url); !address) {
       if (log_due("url " + url)) {
         log_error("a peer URL cannot be used; correct it with `member update`",
@@ -105,7 +119,8 @@ void Link::dial() {
                     .cluster = core_.options.cluster_id,
                     .sender = core_.options.member_id,
                     .addressee = peer_,
-                    .urls = core_.options.own_urls};
+                    .urls = core_.options.own_urls,
+                    .folder_id = core_.options.folder_id};
   dial_ = Dial::start(core_.io, core_.resolver, {.url = url(), .hello = hello, .timeout = core_.timing.dial},
                       [self = shared_from_this()](Result<Dialed> result) {
                         if (self->state_ == State::kDialing) self->dialed(std::move(result));

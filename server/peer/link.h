@@ -24,7 +24,10 @@ class Link : public std::enable_shared_from_this<Link>, private Wire::Owner {
   bool push(Bytes frame) EXCLUDES(mutex_);
 
   // Dials when there is a URL and no connection. URLs that cannot be used are logged and left out.
-  void set_urls(const std::vector<std::string>& urls);
+  void set_urls(std::vector<std::string> urls);
+  // What the peer says itself, tried behind those: this member may lag behind a change of its URLs, which the peer, if
+  // it leads, is the only one to tell.
+  void set_told(std::vector<std::string> urls);
   void dial_now();  // the peer is there: no use in waiting for the end of the back-off
   void tick(TimePoint now);
   void forgive(TimePoint now);
@@ -34,6 +37,7 @@ class Link : public std::enable_shared_from_this<Link>, private Wire::Owner {
  private:
   enum class State : uint8_t { kIdle, kWaiting, kDialing, kUp, kClosed };  // kIdle: without a URL
 
+  void choose_urls();
   void dial();
   void dialed(Result<Dialed> result);
   void failed(const Error& error);
@@ -53,7 +57,9 @@ class Link : public std::enable_shared_from_this<Link>, private Wire::Owner {
   const Network::Lane lane_;
   PeerMeters& meters_;
   State state_ = State::kIdle;
-  std::vector<std::string> urls_;
+  std::vector<std::string> set_;
+  std::vector<std::string> told_;
+  std::vector<std::string> urls_;  // usable ones of both
   size_t next_url_ = 0;
   int failures_ = 0;  // in a row: the exponent of the back-off
   TimePoint up_since_;

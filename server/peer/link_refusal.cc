@@ -53,6 +53,13 @@ void Link::refused(const Answer& answer) {
       }
       if (!std::exchange(core_.told_removed, true)) core_.receiver->on_removed();
       return;
+    case Verdict::kOtherFolder:
+      if (log_due("folder")) {
+        log_error("peers know this member by another data folder, which has what it promised",
+                  {{"peer", peer}, {"own_id", own}});
+      }
+      if (!std::exchange(core_.told_removed, true)) core_.receiver->on_other_folder();
+      return;
     case Verdict::kTooNew:
       if (!log_due("version")) return;
       return log_error("a peer's version is too old for this member; upgrade it, or start the version before this one",

@@ -27,6 +27,10 @@ class TcpNetwork final : public Network {
     core_.on_life = [this](uint64_t peer) {
       for (const auto& link : lanes(peer)) link->dial_now();
     };
+    core_.on_peer = [this](const Hello& hello) {
+      if (hello.lane != Lane::kControl || hello.urls.empty()) return;
+      for (const auto& link : lanes(hello.sender)) link->set_told(hello.urls);
+    };
     core_.on_stranger = [this](const Hello& hello) { return introduce(hello); };
     core_.on_silence = [this](uint64_t peer) {
       for (const auto& link : lanes(peer)) link->break_off("its control connection shows no sign of life");
@@ -62,16 +66,18 @@ class TcpNetwork final : public Network {
 
   void set_peers(std::vector<Peer> peers, std::vector<uint64_t> removed) override {
     std::map<uint64_t, std::vector<std::string>> wanted;
+    std::map<uint64_t, uint64_t> folders;
     for (Peer& peer : peers) {
-      if (peer.id != core_.options.member_id) wanted[peer.id] = std::move(peer.urls);
+      if (peer.id == core_.options.member_id) continue;
+      wanted[peer.id] = std::move(peer.urls);
+      folders[peer.id] = peer.folder_id;
     }
     std::set<uint64_t> out(removed.begin(), removed.end());
     std::vector<Lanes> gone;
     MutexLock lock(mutex_);
     std::erase_if(introduced_, [&](const auto& one) { return wanted.count(one.first) + out.count(one.first) > 0; });
     wanted.insert(introduced_.begin(), introduced_.end());
-    std::set<uint64_t> ids;
-    for (const auto& [id, urls] : wanted) ids.insert(id);
+    for (const auto& [id, urls] : introduced_) folders.emplace(id, 0);
     for (auto at = links_.begin(); at != links_.end();) {
       if (wanted.count(at->first) > 0) {
         ++at;
@@ -82,7 +88,7 @@ class TcpNetwork final : public Network {
     }
     std::vector<std::pair<Lanes, std::vector<std::string>>> here;
     for (auto& [id, urls] : wanted) here.emplace_back(lanes_to(id), std::move(urls));
-    core_.roster.set(std::move(ids), std::move(out));
+    core_.roster.set(std::move(folders), std::move(out));
     // Posted under the lock, so that two calls take effect in one order everywhere.
     asio::post(core_.io, [this, gone = std::move(gone), here = std::move(here)] {
       for (const Lanes& lanes : gone) {
@@ -124,10 +130,11 @@ class TcpNetwork final : public Network {
   // This member may lag behind the change that added the sender, and the sender may lead: then nobody else would ever
   // tell this member of that change. etcd does the same (rafthttp's AddRemote).
   bool introduce(const Hello& hello) EXCLUDES(mutex_) {
-    if (hello.urls.empty() || hello.sender == core_.options.member_id) return false;
+    if (hello.urls.empty() || hello.sender == 0 || hello.sender == core_.options.member_id) return false;
     Lanes lanes;
     {
       MutexLock lock(mutex_);
+      if (introduced_.size() >= kIntroducedMax) make_room();
       if (introduced_.size() >= kIntroducedMax || !core_.roster.admit(hello.sender)) return false;
       introduced_[hello.sender] = hello.urls;
       lanes = lanes_to(hello.sender);
@@ -145,6 +152,18 @@ class TcpNetwork final : public Network {
       if (!peer || id == *peer) found.insert(found.end(), lanes.begin(), lanes.end());
     }
     return found;
+  }
+
+  // One that has introduced itself and went away again.
+  void make_room() REQUIRES(mutex_) {
+    for (auto at = introduced_.begin(); at != introduced_.end(); ++at) {
+      if (door_.has(at->first)) continue;
+      for (const auto& link : links_[at->first]) link->close();
+      links_.erase(at->first);
+      core_.roster.dismiss(at->first);
+      introduced_.erase(at);
+      return;
+    }
   }
 
   void arm_tick() {

@@ -48,7 +48,8 @@ struct LaneLimits {
 struct Options {
   uint64_t cluster_id = 0;
   uint64_t member_id = 0;
-  std::vector<std::string> own_urls = {};  // told to peers that have not heard of this member yet
+  uint64_t folder_id = 0;
+  std::vector<std::string> own_urls = {};  // told to peers that may not have heard of them yet
   std::vector<std::string> listen_urls = {};
   std::unique_ptr<Listener> listener = nullptr;      // bound already; else start() binds `listen_urls`
   std::chrono::milliseconds election_timeout{1000};  // after such a silence a peer's connections are made anew

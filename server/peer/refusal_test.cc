@@ -84,17 +84,56 @@ TEST(Refusal, AMemberThatIntroducesItselfIsLetInAndAnswered) {
   EXPECT_FALSE(behind.network().send(3, Lane::kControl, "gone"));
 }
 
-TEST(Refusal, OnlySoManyIntroduceThemselves) {
+TEST(Refusal, OnlySoManyIntroduceThemselvesAtOnce) {
   Node a(1);
-  std::optional<Answer> last;
+  const auto hello = [](uint64_t id) {
+    return Hello{.cluster = kCluster, .sender = id, .addressee = 1, .urls = {"http://127.0.0.1:1"}};
+  };
+  std::vector<Stranger> crowd;
   for (uint64_t id = 10; id < 10 + kIntroducedMax; ++id) {
-    last = told(a, {.cluster = kCluster, .sender = id, .addressee = 1, .urls = {"http://127.0.0.1:1"}});
-    ASSERT_TRUE(last);
-    EXPECT_EQ(last->verdict, Verdict::kAccepted);
+    crowd.emplace_back(a.url());
+    crowd.back().say(encode(hello(id)));
+    const auto answer = crowd.back().answer();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->verdict, Verdict::kAccepted);
   }
-  last = told(a, {.cluster = kCluster, .sender = 99, .addressee = 1, .urls = {"http://127.0.0.1:1"}});
-  ASSERT_TRUE(last);
-  EXPECT_EQ(last->verdict, Verdict::kUnknownSender);
+  const auto late = [&] {
+    const auto answer = told(a, hello(99));
+    return answer ? answer->verdict : Verdict::kTooNew;
+  };
+  EXPECT_EQ(late(), Verdict::kUnknownSender);
+  crowd.pop_back();
+  EXPECT_TRUE(eventually([&] { return late() == Verdict::kAccepted; })) << "one that went away makes room";
+  EXPECT_EQ(told(a, hello(0))->verdict, Verdict::kUnknownSender);
+}
+
+// Its folder was lost, or is another one: it has forgotten what it promised.
+TEST(Refusal, OneWithAnotherFolderIsNotLetIn) {
+  Node a(1);
+  Node b(2, [](Options& options) { options.folder_id = 6; });
+  const Network::Peer before{.id = 2, .urls = {b.url()}, .folder_id = 5};
+  a.know({before});
+  const auto verdict = [&](uint64_t folder) {
+    return told(a, {.cluster = kCluster, .sender = 2, .addressee = 1, .folder_id = folder})->verdict;
+  };
+  EXPECT_EQ(verdict(5), Verdict::kAccepted);
+  EXPECT_EQ(verdict(0), Verdict::kAccepted) << "a version that does not tell";
+  EXPECT_EQ(verdict(6), Verdict::kOtherFolder);
+  b.know({a.as_peer()});
+  EXPECT_TRUE(eventually([&] { return b.got().other_folder() > 0; }));
+  for (const Lane lane : kAllLanes) EXPECT_FALSE(b.network().send(1, lane, "x"));
+  EXPECT_EQ(b.got().other_folder(), 1);
+}
+
+// The membership that this member knows may have an old URL of a peer, which alone can tell it of the new one.
+TEST(Refusal, APeerIsReachedWhereItSaysItIs) {
+  Node a(1);
+  Node b(2, [](Options& options) { options.own_urls = options.listener->urls(); });
+  a.know({{.id = 2, .urls = {"http://127.0.0.1:1"}}});
+  b.know({a.as_peer()});
+  for (const Lane lane : kAllLanes) EXPECT_TRUE(a.deliver(2, lane, "x"));
+  a.know({{.id = 2, .urls = {"http://127.0.0.1:2"}}});
+  EXPECT_TRUE(a.deliver(2, Lane::kControl, "still"));
 }
 
 TEST(Refusal, RemovedMemberHearsItOnce) {

@@ -77,6 +77,14 @@ int Recorder::unreachable(uint64_t peer) {
   MutexLock lock(mutex_);
   return static_cast<int>(std::count(unreachable_.begin(), unreachable_.end(), peer));
 }
+void Recorder::on_other_folder() {
+  MutexLock lock(mutex_);
+  ++other_folder_;
+}
+int Recorder::other_folder() {
+  MutexLock lock(mutex_);
+  return other_folder_;
+}
 int Recorder::removed() {
   MutexLock lock(mutex_);
   return removed_;

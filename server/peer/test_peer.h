@@ -37,6 +37,7 @@ class Recorder final : public Network::Receiver {
   void on_frame(uint64_t from, Lane lane, Bytes frame) override;
   void on_unreachable(uint64_t peer) override;
   void on_removed() override;
+  void on_other_folder() override;
   void describe_cluster(std::function<void(Bytes)> answer) override { describe(std::move(answer)); }
 
   // Run on the network's thread; to be set before anything comes. `hook` at each frame, after it was noted.
@@ -47,6 +48,7 @@ class Recorder final : public Network::Receiver {
   size_t count(uint64_t from, Lane lane);
   int unreachable(uint64_t peer);
   int removed();
+  int other_folder();
   int calls();  // of any kind
 
  private:
@@ -54,6 +56,7 @@ class Recorder final : public Network::Receiver {
   std::vector<Got> got_ GUARDED_BY(mutex_);
   std::vector<uint64_t> unreachable_ GUARDED_BY(mutex_);
   int removed_ GUARDED_BY(mutex_) = 0;
+  int other_folder_ GUARDED_BY(mutex_) = 0;
 };
 
 // One member on a free port of 127.0.0.1, the same one after a restart.

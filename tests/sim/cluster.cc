@@ -44,9 +44,9 @@ Status Cluster::start(size_t index) {
   ++node.starts;
   const auto place = static_cast<SimulatedNetwork::Node>(index);
   Machine::Connections connections;
-  connections.network = [this, place, &node](uint64_t, uint64_t member_id) {
+  connections.network = [this, place, &node](uint64_t, uint64_t member_id, uint64_t folder_id) {
     auto endpoint = network.open(place, node.options.peer_urls);
-    endpoint->set_id(member_id);
+    endpoint->set_id(member_id, folder_id);
     return endpoint;
   };
   connections.ask_cluster = [this, place](const std::vector<std::string>& urls) {

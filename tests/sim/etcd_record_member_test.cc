@@ -254,6 +254,43 @@ TEST(EtcdRecord, FollowsALeaderOfWhomItHasNotHeard) {
   });
 }
 
+// "Has already been bootstrapped": a member whose folder was lost was started again as a new one. With the vote of what
+// it had promised it elects one that never heard of it, and what was acknowledged is gone.
+TEST(EtcdRecord, MemberWithoutItsFolderIsNotLetIn) {
+  for_seeds(6, [](uint64_t seed) {
+    for (const bool joined : {false, true}) {
+      Scenario scenario({.nodes = 3, .seed = seed});
+      const size_t leader = scenario.await_leader();
+      const size_t lost = scenario.follower(leader);
+      const size_t behind = 3 - leader - lost;
+      scenario.must(leader, command::put("k", "old"));
+      EXPECT_TRUE(scenario.until([&] {  // all have told their folders
+        const auto members = scenario.member(behind).members();
+        return std::all_of(members.begin(), members.end(), [](const auto& member) { return member.folder_id != 0; });
+      }));
+      scenario.stop(behind);
+      scenario.must(leader, command::put("k", "acknowledged by two"));
+      scenario.stop(lost);
+      scenario.stop(leader);
+      scenario.cluster.wipe(lost);
+      if (joined) {
+        scenario.cluster.node(lost).options.join_existing = true;
+        scenario.cluster.node(lost).joining = true;
+      }
+      scenario.start(behind);
+      scenario.start(lost);
+      scenario.run_for(seconds(10));
+      EXPECT_FALSE(scenario.ready_leader()) << "two that do not have it lead";
+      EXPECT_EQ(scenario.look(behind, "k"), "old");
+      scenario.stop(lost);
+      scenario.start(leader);
+      const size_t again = scenario.await_leader();
+      EXPECT_EQ(again, leader);
+      EXPECT_EQ(scenario.look(again, "k"), "acknowledged by two");
+    }
+  });
+}
+
 // #21694: an update of a learner's URLs made it a voter in the list of members, while Raft went on to take it for a
 // learner; it could never be promoted.
 TEST(EtcdRecord, UpdateLeavesALearnerALearner) {

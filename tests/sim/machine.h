@@ -33,7 +33,7 @@ class Machine {
   // Opens the member on what the disk has. An error is the member's own refusal (or the power that went meanwhile).
   // Without a network it is a cluster of one.
   struct Connections {
-    std::function<std::unique_ptr<Network>(uint64_t cluster_id, uint64_t member_id)> network = {};
+    std::function<std::unique_ptr<Network>(uint64_t cluster_id, uint64_t member_id, uint64_t folder_id)> network = {};
     member::AskCluster ask_cluster = {};
   };
   Status open(const member::Options& options, const Connections& connections);

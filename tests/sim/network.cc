@@ -18,7 +18,10 @@ class SimulatedNetwork::EndpointOf final : public Endpoint {
     network_.endpoints_.erase(number_);
   }
 
-  void set_id(uint64_t id) override { id_ = id; }
+  void set_id(uint64_t id, uint64_t folder_id) override {
+    id_ = id;
+    folder_ = folder_id;
+  }
   Status start(Receiver& receiver) override {
     if (network_.listening_at(urls_) != nullptr) {
       return fail(Code::kUnavailable, urls_.front() + ": the address is in use");
@@ -49,6 +52,7 @@ class SimulatedNetwork::EndpointOf final : public Endpoint {
   const Node node_;
   const std::vector<std::string> urls_;
   uint64_t id_ = 0;
+  uint64_t folder_ = 0;
   Receiver* receiver_ = nullptr;  // listens while there is one
   std::map<uint64_t, Peer> peers_;
   std::map<uint64_t, Peer> introduced_;  // that came by themselves
@@ -234,6 +238,7 @@ void SimulatedNetwork::deliver(const Event& event) {
     note(event, 2);
     if (endpoint == nullptr) return;
     if (event.kind == Kind::kRemoved) return endpoint->receiver_->on_removed();
+    if (event.kind == Kind::kOtherFolder) return endpoint->receiver_->on_other_folder();
     endpoint->telling_.erase(event.from_id);
     return endpoint->receiver_->on_unreachable(event.from_id);
   }
@@ -261,7 +266,13 @@ void SimulatedNetwork::deliver(const Event& event) {
     }
     return;
   }
-  if (!endpoint->peers_.contains(event.from_id)) {  // it has not heard of that one yet
+  const auto known = endpoint->peers_.find(event.from_id);
+  const uint64_t folder = known != endpoint->peers_.end() ? known->second.folder_id : 0;
+  if (folder != 0 && sender != nullptr && sender->folder_ != 0 && folder != sender->folder_) {
+    note(event, 6);
+    return post({.kind = Kind::kOtherFolder, .endpoint = sender->number_, .to = sender->node_}, clock_.monotonic());
+  }
+  if (known == endpoint->peers_.end()) {  // it has not heard of that one yet
     if (sender == nullptr) return note(event, 1);
     endpoint->introduced_[event.from_id] = {event.from_id, sender->urls_};
     endpoint->peers_.insert(*endpoint->introduced_.find(event.from_id));

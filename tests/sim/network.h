@@ -53,7 +53,7 @@ class SimulatedNetwork {
   class Endpoint : public Network {
    public:
     // As which member it introduces itself. Before its first frame.
-    virtual void set_id(uint64_t id) = 0;
+    virtual void set_id(uint64_t id, uint64_t folder_id = 0) = 0;
   };
 
   SimulatedNetwork(Clock& clock, uint64_t seed) : clock_(clock), random_(seed) {}
@@ -93,7 +93,7 @@ class SimulatedNetwork {
 
  private:
   class EndpointOf;
-  enum class Kind : uint8_t { kFrame, kUnreachable, kRemoved };
+  enum class Kind : uint8_t { kFrame, kUnreachable, kRemoved, kOtherFolder };
   struct Event {
     Time at{};
     uint64_t number = 0;

@@ -22,6 +22,7 @@ struct Heard : Network::Receiver {
   }
   void on_unreachable(uint64_t peer) override { unreachable.push_back(peer); }
   void on_removed() override { ++removed; }
+  void on_other_folder() override { ++removed; }
   void describe_cluster(std::function<void(Bytes)> tell) override {
     if (later) {
       asks.push_back(std::move(tell));
