@@ -1,10 +1,12 @@
 #include "member/data_folder.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/log.h"
 #include "member/founding.h"
 #include "member/generation.h"
+#include "raft/message.h"
 
 namespace member {
 namespace {
@@ -73,6 +75,20 @@ bool is_without_founding(const DataFolder& folder) {
          folder.store->meta().applied_index == kFoundingIndex;
 }
 
+// What the Raft core counts on (raft/message.h).
+Status check_limits(const Options& options, const wal::WalContents& contents) {
+  const uint64_t last_term = contents.entries.empty() ? contents.base_term : contents.entries.back().term;
+  const uint64_t term = std::max(contents.hard_state.term, last_term);
+  const uint64_t index = std::max(contents.hard_state.commit, contents.last_index());
+  if (term <= raft::kTermMax && index <= raft::kIndexMax) return {};
+  const bool of_term = term > raft::kTermMax;
+  return ::fail(Code::kDataLoss, wal_folder(options) + ": the Raft log has reached " + (of_term ? "term " : "index ") +
+                                     std::to_string(of_term ? term : index) +
+                                     ", which no cluster does by itself: another program has spoken to the peer port, "
+                                     "or the log is damaged. Remove this member from the cluster and add it again with "
+                                     "an empty data folder, or restore a backup");
+}
+
 Status check_together(const Options& options, const DataFolder& folder) {
   const uint64_t applied = folder.store->meta().applied_index;
   if (applied > folder.contents.last_index()) {
@@ -133,6 +149,7 @@ Result<DataFolder> open_data_folder(World& world, const Options& options) {
   folder.wal = std::move(opened.wal);
   folder.contents = std::move(opened.contents);
   for (const std::string& note : folder.contents.notes) log_warn(note);
+  TRY(check_limits(options, folder.contents));
   TRY_ASSIGN(const auto generation, read_current(world.disk, options.data_dir));
   if (!generation) TRY(only_generation_hint(world.disk, options.data_dir));
   const bool is_fresh = log_lacks_generation(folder.contents, *generation);

@@ -174,6 +174,22 @@ TEST_F(DataFolderTest, AStoreWithoutItsLogIsRefused) {
   EXPECT_THAT(refusal(), HasSubstr("there is no Raft log here"));
 }
 
+// A release that did not refuse such messages may have written it.
+TEST_F(DataFolderTest, ATermThatNoClusterReachesIsRefused) {
+  make();
+  {
+    auto folder = open();
+    ASSERT_TRUE(folder);
+    wal::WalBatch batch;
+    batch.hard_state = HardState{.term = ~uint64_t{0}};
+    ASSERT_TRUE(folder->wal->append(batch));
+  }
+  const auto folder = open();
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().code, Code::kDataLoss);
+  EXPECT_THAT(folder.error().message, HasSubstr("has reached term 18446744073709551615"));
+}
+
 TEST_F(DataFolderTest, IdsFollowFromUrlsAndTokenAsEtcds) {
   const wal::Identity identity = identity_of(options_);
   options_.cluster_token = "other";

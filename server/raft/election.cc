@@ -28,6 +28,7 @@ void Node::election_timed_out() {
 // for would only depose somebody who can.
 bool Node::may_campaign() const {
   if (role_ == Role::kLeader || !membership_.is_voter(config_.id)) return false;
+  if (term_ >= kTermMax) return false;  // nobody would listen to a later one
   if (durable_term_ != term_ || is_disk_stuck()) return false;
   for (uint64_t index = applied_ + 1; index <= commit_; ++index) {
     if (log_.at(index).type == EntryType::kMembership) return false;

@@ -1,5 +1,7 @@
 #include "raft/message.h"
 
+#include <algorithm>
+
 namespace raft {
 
 const char* name(MessageType type) {
@@ -35,8 +37,11 @@ const char* name(MessageType type) {
 const char* fault_of(const Message& message) {
   if (message.from == kNobody) return "no sender";
   if (message.term == 0) return "without a term";
+  if (std::max({message.term, message.log_term, message.hint_term}) > kTermMax) return "a term that no cluster reaches";
+  if (std::max({message.log_index, message.commit, message.hint_index}) > kIndexMax) return "an index no log reaches";
   if (message.type == MessageType::kSnapshot) {
     if (message.log_index == 0 || message.log_term == 0) return "a snapshot of nothing";
+    if (message.log_index > kSnapshotIndexMax) return "a snapshot at an index that no log reaches";
     if (message.log_term > message.term) return "a snapshot of a later term";
   }
   if (message.type != MessageType::kAppend) return message.entries.empty() ? nullptr : "with entries";

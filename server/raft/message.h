@@ -11,6 +11,16 @@ namespace raft {
 
 constexpr uint64_t kNobody = 0;  // no member has this id
 
+// What no cluster reaches by electing and appending, so that a number from the wire plus one, or plus a number of
+// entries, never overflows. A member that is told of more refuses it; one that finds more on its disk does not start.
+constexpr uint64_t kTermMax = uint64_t{1} << 62;
+constexpr uint64_t kIndexMax = uint64_t{1} << 62;
+// A snapshot is the only thing that moves a log ahead in a leap: what follows it must stay below kIndexMax, too.
+constexpr uint64_t kSnapshotIndexMax = kIndexMax / 2;
+// A message moves a member's term by so much at most: whoever is further behind gets there with several. So nobody can
+// use up the terms with one message.
+constexpr uint64_t kTermLeapMax = uint64_t{1} << 32;
+
 // The numbers are those of the wire format.
 enum class MessageType : uint8_t {
   kVote = 1,                // log_index, log_term: the end of the candidate's log; forced: the leader asked for it

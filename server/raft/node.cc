@@ -165,7 +165,12 @@ bool Node::adopt_term(const Message& message) {
     const bool asks = pre_vote || message.type == MessageType::kVote;
     if (asks && !message.forced && hears_of_leader()) return false;
     const bool of_the_future = pre_vote || (message.type == MessageType::kPreVoteResponse && !message.reject);
-    if (!of_the_future) become_follower(message.term, from_leader ? message.from : kNobody);
+    if (of_the_future) return true;
+    if (message.term - term_ > kTermLeapMax) {  // no answer: what is true is repeated
+      become_follower(term_ + kTermLeapMax, kNobody);
+      return false;
+    }
+    become_follower(message.term, from_leader ? message.from : kNobody);
     return true;
   }
   if (message.term == term_) return true;

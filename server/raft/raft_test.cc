@@ -185,5 +185,45 @@ TEST(Raft, RefusesWhatNoMemberSends) {
   EXPECT_EQ(node.step(message).error().code, Code::kInvalidArgument);  // a second leader of the term
 }
 
+TEST(Raft, RefusesNumbersThatOverflow) {
+  SeededRandom random(1);
+  Node node({.id = 1}, {.membership = {.voters = {1, 2, 3}}}, random);
+  for (const uint64_t huge : {kTermMax + 1, ~uint64_t{0}}) {
+    for (const auto number : {&Message::term, &Message::log_index, &Message::log_term, &Message::commit,
+                              &Message::hint_index, &Message::hint_term}) {
+      Message message{.type = MessageType::kAppendResponse, .from = 2, .to = 1, .term = 3};
+      message.*number = huge;
+      EXPECT_EQ(node.step(message).error().code, Code::kInvalidArgument);
+    }
+  }
+  const Message snapshot{
+      .type = MessageType::kSnapshot, .from = 2, .to = 1, .term = 3, .log_index = kSnapshotIndexMax + 1, .log_term = 3};
+  EXPECT_EQ(node.step(snapshot).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(node.term(), 0u);
+}
+
+// One that says so either lies or has come through each of these terms: then it repeats itself.
+TEST(Raft, OneMessageDoesNotUseUpTheTerms) {
+  SeededRandom random(1);
+  Node node({.id = 1}, {.hard_state = {.term = 7}, .membership = {.voters = {1, 2, 3}}}, random);
+  const Message message{.type = MessageType::kHeartbeat, .from = 2, .to = 1, .term = kTermMax};
+  ASSERT_TRUE(node.step(message));
+  EXPECT_EQ(node.term(), 7 + kTermLeapMax);
+  EXPECT_EQ(node.leader(), kNobody);
+  ASSERT_TRUE(node.step({.type = MessageType::kHeartbeat, .from = 2, .to = 1, .term = 8 + 2 * kTermLeapMax}));
+  EXPECT_EQ(node.term(), 7 + 2 * kTermLeapMax);
+  ASSERT_TRUE(node.step({.type = MessageType::kHeartbeat, .from = 2, .to = 1, .term = 8 + 2 * kTermLeapMax}));
+  EXPECT_EQ(node.term(), 8 + 2 * kTermLeapMax);
+  EXPECT_EQ(node.leader(), 2u);
+}
+
+TEST(Raft, InTheLastTermNobodyCampaigns) {
+  SeededRandom random(1);
+  Node node({.id = 1}, {.hard_state = {.term = kTermMax}, .membership = {.voters = {1, 2, 3}}}, random);
+  for (int i = 0; i < 100; ++i) node.tick();
+  EXPECT_EQ(node.role(), Role::kFollower);
+  EXPECT_FALSE(node.take_ready()) << "nothing that others would take for malformed";
+}
+
 }  // namespace
 }  // namespace raft

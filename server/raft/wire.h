@@ -5,8 +5,8 @@
 //   u64 from, to, term, log_index, log_term, commit, hint_index, hint_term, read_round
 //   u32 entries, then each: u64 term | u8 type | u32 length | data
 //
-// Little-endian. An entry's index follows from log_index and its place. Another layout gets another version; whoever
-// does not know it refuses the message.
+// Little-endian. Terms and indexes end at 2^62 (message.h). An entry's index follows from log_index and its place.
+// Another layout gets another version; whoever does not know it refuses the message.
 #pragma once
 
 #include "base/bytes.h"

@@ -130,6 +130,8 @@ TEST(Wire, SaysWhatIsWrong) {
   EXPECT_EQ(with(80, 6), "a term that goes back");
   EXPECT_EQ(with(20, 8), "an entry of a later term");
   EXPECT_EQ(with(20, 0), "without a term");
+  EXPECT_EQ(with(27, '\x41'), "a term that no cluster reaches");
+  EXPECT_EQ(with(35, '\x41'), "an index no log reaches");
   EXPECT_EQ(error_of(Bytes("\x01", 1) + Bytes(kWireMessageBytesMax, '\0')),
             std::to_string(kWireMessageBytesMax + 1) + " bytes are too many");
 }
