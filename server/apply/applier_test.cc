@@ -345,6 +345,20 @@ TEST(Entries, NewerVersionsAndGarbageStopTheMember) {
   EXPECT_EQ(machine.run(put("a")), "@2");
 }
 
+TEST(Entries, WhatWouldStopTheMemberIsSeenBefore) {
+  Machine machine;
+  conclavepb::Entry entry = machine.command(put("a"));
+  EXPECT_TRUE(check_command(entry.SerializeAsString()));
+  entry.set_version(kEntryVersion + 1);
+  EXPECT_EQ(check_command(entry.SerializeAsString()).error(),
+            (Error{Code::kFailedPrecondition, "etcdserver: entry of version 2, the leader knows 1 at most"}));
+  EXPECT_EQ(check_command("\xff\xff").error(),
+            (Error{Code::kInvalidArgument, "etcdserver: entry that cannot be read"}));
+  entry.set_version(kEntryVersion);
+  entry.clear_put();
+  EXPECT_EQ(check_command(entry.SerializeAsString()).error(), (Error{Code::kInvalidArgument, kErrorNoCommand}));
+}
+
 TEST(Entries, RangesThatNobodyHereWaitsForAreNotRead) {
   Machine machine;
   machine.member_id = 1;

@@ -168,6 +168,17 @@ Result<Executed> execute_membership(Batch& batch, const LogEntry& log) {
 
 }  // namespace
 
+Status check_command(const Bytes& data) {
+  Entry entry;
+  if (!parse(data, &entry)) return ::fail(Code::kInvalidArgument, "etcdserver: entry that cannot be read");
+  if (entry.version() > kEntryVersion) {
+    return ::fail(Code::kFailedPrecondition, "etcdserver: entry of version " + std::to_string(entry.version()) +
+                                                 ", the leader knows " + std::to_string(kEntryVersion) + " at most");
+  }
+  if (entry.command_case() == Entry::COMMAND_NOT_SET) return ::fail(Code::kInvalidArgument, kErrorNoCommand);
+  return {};
+}
+
 Result<Executed> execute(Batch& batch, const LogEntry& log, uint64_t member_id) {
   if (log.data->empty()) return Executed{};  // the no-op with which a leader begins its term
   if (log.type == EntryType::kMembership) return execute_membership(batch, log);

@@ -52,4 +52,9 @@ inline constexpr const char* kErrorNoCommand = "etcdserver: entry without a comm
 // or the store's; kResourceExhausted: the store's disk is full.
 Result<Executed> execute(Batch& batch, const LogEntry& entry, uint64_t member_id);
 
+// Whether execute() can take this as the data of a command; what it cannot take stops every member. For what others
+// hand in to be proposed. Pure, any thread. kInvalidArgument: not an entry, or one without a command.
+// kFailedPrecondition: of a newer version.
+Status check_command(const Bytes& data);
+
 }  // namespace apply

@@ -2,11 +2,25 @@
 // else forwarded to it.
 #include <algorithm>
 
+#include "apply/execute.h"
 #include "base/log.h"
 #include "member/loop.h"
 #include "member/reconfig.h"
+#include "raft/wire.h"
 
 namespace member {
+namespace {
+
+// What cannot be applied stops every member once it is in the log. Of this member's own commands that is known; what
+// another one sends is read here, before apply reads it again.
+Status check_sent(const Command& command) {
+  if (command.from == 0) return {};
+  if (command.data->size() > raft::kWireEntryBytesMax) return ::fail(Code::kInvalidArgument, kErrorTooLarge);
+  if (command.type == EntryType::kMembership) return {};  // read below
+  return apply::check_command(*command.data);
+}
+
+}  // namespace
 
 void Loop::LeaseAsk::refuse(const Error& error) const {
   if (kept_alive) return kept_alive(::fail(error));
@@ -108,7 +122,9 @@ void Loop::propose_here() {
   std::vector<raft::Proposal> proposals;
   std::vector<const Command*> commands;
   for (const Command& command : proposals_) {
-    if (command.type == EntryType::kMembership) {
+    if (const Status checked = check_sent(command); !checked) {
+      forward_.refuse(command, checked.error());
+    } else if (command.type == EntryType::kMembership) {
       propose_membership(command);
     } else {
       proposals.push_back({command.type, command.data});

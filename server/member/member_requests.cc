@@ -1,5 +1,6 @@
 #include "apply/entry_version.h"
 #include "member/member_of.h"
+#include "raft/wire.h"
 
 namespace member {
 
@@ -15,6 +16,10 @@ uint64_t MemberOf::add_waiter(Done done) {
 
 void MemberOf::submit(Command command) {
   const uint64_t id = command.request_id;
+  // Whatever --max-request-bytes allows: neither log nor network takes more.
+  if (command.data->size() > raft::kWireEntryBytesMax) {
+    return waiters_.complete(id, ::fail(Code::kInvalidArgument, kErrorTooLarge));
+  }
   if (!loop_->propose(std::move(command))) {
     waiters_.complete(id, ::fail(Code::kResourceExhausted, kErrorTooManyRequests));
   }

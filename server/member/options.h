@@ -60,6 +60,7 @@ inline constexpr size_t kWalBytesPerSyncMax = 8 << 20;  // joined into one appen
 inline constexpr std::chrono::milliseconds kSpaceRetry{500};
 
 inline constexpr const char* kErrorTooManyRequests = "etcdserver: too many requests";
+inline constexpr const char* kErrorTooLarge = "etcdserver: request is too large";
 inline constexpr const char* kErrorStopped = "etcdserver: server stopped";
 inline constexpr const char* kErrorTimeout = "etcdserver: request timed out";
 inline constexpr const char* kErrorNoLeader = "etcdserver: no leader";

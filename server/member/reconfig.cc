@@ -57,6 +57,7 @@ bool has_url_of(const ReconfigView& view, const MembershipChange& change) {
 }
 
 Status check_add(const ReconfigView& view, const MembershipChange& change) {
+  if (change.id() == raft::kNobody) return ::fail(Code::kInvalidArgument, kErrorNoMemberId);
   if (has_url_of(view, change)) return ::fail(Code::kFailedPrecondition, apply::kErrorPeerUrlExists);
   if (change.is_learner()) {
     const auto learners =

@@ -19,6 +19,8 @@ inline constexpr const char* kErrorLearnerNotReady =
     "etcdserver: can only promote a learner member which is in sync with leader";
 inline constexpr const char* kErrorTooManyLearners = "etcdserver: too many learner members in cluster";
 
+inline constexpr const char* kErrorNoMemberId = "etcdserver: member id is not provided";
+
 inline constexpr size_t kLearnersMax = 1;      // etcd's
 inline constexpr double kLearnerInSync = 0.9;  // of the leader's log, before it may be promoted (etcd's)
 

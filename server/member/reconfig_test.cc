@@ -92,6 +92,14 @@ TEST(Reconfig, ALearnerIsPromotedWhenItIsInSync) {
   EXPECT_EQ(Cluster("aa").promote(2), "") << "no learner: refused when applied";
 }
 
+TEST(Reconfig, NobodyIsNoMember) {
+  Cluster cluster("aaa");
+  EXPECT_EQ(cluster.check(MembershipChange::ADD, raft::kNobody), kErrorNoMemberId);
+  EXPECT_EQ(cluster.check(MembershipChange::ADD, raft::kNobody, true), kErrorNoMemberId);
+  cluster.strict = false;
+  EXPECT_EQ(cluster.check(MembershipChange::ADD, raft::kNobody), kErrorNoMemberId);
+}
+
 TEST(Reconfig, UrlsMayBeUpdatedAnyTime) { EXPECT_EQ(Cluster("adn").check(MembershipChange::UPDATE, 2), ""); }
 
 }  // namespace
