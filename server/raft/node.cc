@@ -115,6 +115,7 @@ Status Node::step(Message message) {
   if (message.to != config_.id) return refuse("meant for another member");
   if (message.from == config_.id) return refuse("no such sender");
   if (const char* fault = fault_of(message)) return refuse(fault);
+  if (is_baseless(message)) return refuse("it is no member, and speaks of entries that were never acknowledged to it");
   if (!adopt_term(message)) return {};
   switch (message.type) {
     case MessageType::kVote:
@@ -154,6 +155,14 @@ Status Node::step(Message message) {
       return on_snapshot(message);
   }
   return refuse("of an unknown type");
+}
+
+// A leader's heartbeat speaks of what this member acknowledged: when that is not here, it is lost, and this member
+// stops (on_heartbeat). Not for somebody who is no member as far as is known here. (A leader of whom this member has
+// not heard yet knows of no acknowledgement before it has sent entries.)
+bool Node::is_baseless(const Message& message) const {
+  return message.type == MessageType::kHeartbeat && message.commit > log_.last_index() &&
+         !membership_.contains(message.from);
 }
 
 // False: the message is of no use here.

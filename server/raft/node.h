@@ -64,7 +64,7 @@ class Node {
 
   void tick();  // one unit of logical time
   // A message from a peer. kInvalidArgument for one that no correct member sends (the peer is broken; nothing changed).
-  // kDataLoss: this member acknowledged entries that it does not have.
+  // kDataLoss: this member acknowledged entries that it does not have; only a member can say so.
   Status step(Message message);
 
   // All or nothing, in the given order. kUnavailable "etcdserver: no leader" (also while the leadership is being handed
@@ -147,6 +147,7 @@ class Node {
   // node.cc
   void check_invariants() const;
   bool is_alone() const { return membership_.voters.size() == 1 && membership_.voters[0] == config_.id; }
+  bool is_baseless(const Message& message) const;
   bool adopt_term(const Message& message);
   void tick_leader();
   Message message_to(uint64_t to, MessageType type) const;

@@ -185,6 +185,16 @@ TEST(Raft, RefusesWhatNoMemberSends) {
   EXPECT_EQ(node.step(message).error().code, Code::kInvalidArgument);  // a second leader of the term
 }
 
+TEST(Raft, OnlyAMemberCanSayThatEntriesAreLost) {
+  SeededRandom random(1);
+  Node node({.id = 1}, {.membership = {.voters = {1, 2}, .learners = {3}}}, random);
+  Message message{.type = MessageType::kHeartbeat, .from = 9, .to = 1, .term = 3, .commit = 5};
+  EXPECT_EQ(node.step(message).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(node.term(), 0u) << "nothing changed";
+  message.from = 3;  // it may be a voter by now
+  EXPECT_EQ(node.step(message).error().code, Code::kDataLoss);
+}
+
 TEST(Raft, RefusesNumbersThatOverflow) {
   SeededRandom random(1);
   Node node({.id = 1}, {.membership = {.voters = {1, 2, 3}}}, random);

@@ -103,5 +103,39 @@ TEST(Stranger, ProposesNothingThatCannotBeApplied) {
   expect_unharmed(scenario);
 }
 
+TEST(Stranger, CannotSayThatEntriesAreLost) {
+  Scenario scenario({});
+  const size_t leader = scenario.await_leader();
+  Stranger stranger(scenario);
+  const uint64_t term = scenario.member(leader).term();
+  for (size_t i = 0; i < scenario.cluster.size(); ++i) {
+    stranger.say(i, {.type = raft::MessageType::kHeartbeat, .term = term + 1, .commit = 1'000'000'000});
+  }
+  scenario.run_for(std::chrono::seconds(1));
+  EXPECT_EQ(scenario.member(leader).term(), term) << "nobody believes it";
+  expect_unharmed(scenario);
+}
+
+// The last term there is, and more than that, which only bytes can say.
+TEST(Stranger, CannotUseUpTheTerms) {
+  Scenario scenario({});
+  scenario.await_leader();
+  Stranger stranger(scenario);
+  const raft::Message last{.type = raft::MessageType::kHeartbeat, .term = raft::kTermMax};
+  for (size_t i = 0; i < scenario.cluster.size(); ++i) {
+    raft::Message message = last;
+    message.from = kStranger;
+    message.to = scenario.member(i).member_id();
+    Bytes frame;
+    raft::encode(message, frame);
+    constexpr size_t kTermAt = 4 + 2 * sizeof(uint64_t);
+    frame.replace(kTermAt, sizeof(uint64_t), sizeof(uint64_t), '\xff');
+    EXPECT_TRUE(stranger.send(i, Network::Lane::kControl, std::move(frame)));
+    stranger.say(i, last);
+  }
+  scenario.run_for(std::chrono::seconds(1));
+  expect_unharmed(scenario);
+}
+
 }  // namespace
 }  // namespace sim
