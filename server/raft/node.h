@@ -64,7 +64,8 @@ class Node {
 
   void tick();  // one unit of logical time
   // A message from a peer. kInvalidArgument for one that no correct member sends (the peer is broken; nothing changed).
-  // kDataLoss: this member acknowledged entries that it does not have; only a member can say so.
+  // kDataLoss: this member acknowledged entries that it does not have, or has committed others than the leader; only a
+  // member can say so.
   Status step(Message message);
 
   // All or nothing, in the given order. kUnavailable "etcdserver: no leader" (also while the leadership is being handed
@@ -183,6 +184,7 @@ class Node {
   // replication.cc
   Status check_sender(const Message& message) const;
   Status on_append(Message& message);
+  Status check_one_history(const Message& message) const;
   bool has_too_much_to_apply() const;
   void cut_log_from(uint64_t index);
   void acknowledge(uint64_t index);

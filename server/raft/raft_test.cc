@@ -195,6 +195,37 @@ TEST(Raft, OnlyAMemberCanSayThatEntriesAreLost) {
   EXPECT_EQ(node.step(message).error().code, Code::kDataLoss);
 }
 
+// Of three members one is down, another one is started with an empty folder, and the two that are up go on without what
+// was decided before. Then the first one comes back.
+TEST(Raft, TwoHistoriesAreNotTakenForOne) {
+  const auto append = [](uint64_t from, uint64_t log_index, uint64_t log_term, std::vector<LogEntry> entries) {
+    return Message{.type = MessageType::kAppend,
+                   .from = from,
+                   .to = 1,
+                   .term = 3,
+                   .log_index = log_index,
+                   .log_term = log_term,
+                   .entries = std::move(entries)};
+  };
+  const auto fresh = [](SeededRandom& random) {
+    return Node({.id = 1},
+                {.hard_state = {3, 0, 3},
+                 .entries = {make_entry(1, 1), make_entry(2, 2), make_entry(3, 2), make_entry(4, 2)},
+                 .membership = {.voters = {1, 2, 3}}},
+                random);
+  };
+  SeededRandom random(1);
+  Node node = fresh(random);
+  EXPECT_TRUE(node.step(append(2, 1, 1, {make_entry(2, 2), make_entry(3, 2)}))) << "an old one";
+  EXPECT_TRUE(node.step(append(2, 2, 2, {make_entry(3, 2), make_entry(4, 3)}))) << "nothing that is committed differs";
+  const Status other = node.step(append(2, 1, 1, {make_entry(2, 3)}));
+  EXPECT_EQ(other.error().code, Code::kDataLoss);
+  EXPECT_NE(other.error().message.find("entry 2 is committed here with term 2"), std::string::npos);
+  EXPECT_EQ(node.step(append(2, 2, 1, {})).error().code, Code::kDataLoss) << "what comes before it differs";
+  Node of_stranger = fresh(random);
+  EXPECT_TRUE(of_stranger.step(append(9, 1, 1, {make_entry(2, 3)}))) << "who is no member stops nobody";
+}
+
 TEST(Raft, RefusesNumbersThatOverflow) {
   SeededRandom random(1);
   Node node({.id = 1}, {.membership = {.voters = {1, 2, 3}}}, random);

@@ -30,6 +30,7 @@ Status Node::on_append(Message& message) {
   become_follower(term_, message.from);
 
   if (message.log_index < commit_) {  // an old one: what is committed matches anyway
+    TRY(check_one_history(message));
     acknowledge(commit_);
     return {};
   }
@@ -57,6 +58,26 @@ Status Node::on_append(Message& message) {
   }
   advance_commit(std::min(message.commit, last_new));
   acknowledge(last_new);
+  return {};
+}
+
+// A leader has everything that was committed before its term (paper, 5.4.3): where it has something else, some majority
+// has forgotten what another one decided. What this member would acknowledge then is not what the leader means.
+Status Node::check_one_history(const Message& message) const {
+  if (!membership_.contains(message.from)) return {};
+  const auto check = [&](uint64_t index, uint64_t term) -> Status {
+    const auto own = log_.term_at(index);
+    if (index > commit_ || !own || *own == term) return {};
+    return fail(Code::kDataLoss,
+                "raft: entry " + std::to_string(index) + " is committed here with term " + std::to_string(*own) +
+                    ", but the leader, member " + std::to_string(message.from) + ", has one of term " +
+                    std::to_string(term) +
+                    " there: the cluster has two histories. This happens when a member is started anew with an empty "
+                    "or an older data folder instead of being removed and added again. Keep this member's data folder: "
+                    "what was acknowledged may be in it alone");
+  };
+  TRY(check(message.log_index, message.log_term));
+  for (const LogEntry& entry : message.entries) TRY(check(entry.index, entry.term));
   return {};
 }
 
