@@ -7,6 +7,8 @@
 namespace http {
 namespace {
 
+constexpr size_t kChunkSizeDigitsMax = 16;  // as Go: zeros before the size count
+
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -64,7 +66,7 @@ bool BodyReader::step(char c) {
       [[fallthrough]];
     case State::kSizeMore:
       if (const int digit = hex_digit(c); digit >= 0) {
-        if (left_ >> 56 != 0) return false;
+        if (left_ >> 56 != 0 || ++line_bytes_ > kChunkSizeDigitsMax) return false;
         left_ = left_ << 4 | static_cast<uint64_t>(digit);
         return true;
       }

@@ -26,7 +26,7 @@ class BodyReader {
   enum class State {
     kData,       // of a length
     kSize,       // of a chunk: its first digit
-    kSizeMore,   // further digits
+    kSizeMore,   // further digits: 16 in all
     kExtension,  // skipped
     kSizeLf,
     kChunk,
@@ -43,7 +43,7 @@ class BodyReader {
 
   State state_ = State::kDone;
   uint64_t left_ = 0;      // of the data, or of the chunk
-  size_t line_bytes_ = 0;  // of extension or trailers so far
+  size_t line_bytes_ = 0;  // of a chunk's size with its extension, or of trailers, so far
 };
 
 }  // namespace http

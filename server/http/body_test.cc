@@ -48,14 +48,21 @@ TEST(BodyReader, ChunksInPiecesOfAnySize) {
 }
 
 TEST(BodyReader, BadChunks) {
-  for (const char* input : {"\r\n", "z\r\n", "-1\r\n", " 1\r\na\r\n", "1\na\r\n", "1\r\nab\r\n", "1\r\na\n0\r\n\r\n",
-                            "1x\r\n", "0\r\n\n", "0\r\nA: b\n\r\n", "11111111111111111\r\n", "0x1\r\n", "1;\n"}) {
+  for (const char* input :
+       {"\r\n", "z\r\n", "-1\r\n", " 1\r\na\r\n", "1\na\r\n", "1\r\nab\r\n", "1\r\na\n0\r\n\r\n", "1x\r\n", "0\r\n\n",
+        "0\r\nA: b\n\r\n", "11111111111111111\r\n", "00000000000000001\r\na\r\n", "0x1\r\n", "1;\n"}) {
     EXPECT_EQ(read(BodyReader::of_chunks(), input, 100).result, BodyReader::Result::kBad) << input;
   }
   EXPECT_EQ(read(BodyReader::of_chunks(), "1;" + std::string(kHeadBytesMax + 1, 'x'), 1000).result,
             BodyReader::Result::kBad);
   EXPECT_EQ(read(BodyReader::of_chunks(), "0\r\n" + std::string(kHeadBytesMax + 1, 'x'), 1000).result,
             BodyReader::Result::kBad);
+}
+
+TEST(BodyReader, AChunkSizeHasUpToSixteenDigits) {
+  const Outcome outcome = read(BodyReader::of_chunks(), "0000000000000001;x\r\na\r\n0000000000000000\r\n\r\n", 100);
+  EXPECT_EQ(outcome.result, BodyReader::Result::kDone);
+  EXPECT_EQ(outcome.body, "a");
 }
 
 TEST(BodyReader, StopsAtTheLimit) {

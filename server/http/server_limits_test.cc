@@ -232,6 +232,12 @@ TEST_F(ServerLimitsTest, Garbage) {
       "GET /health HTTP/1.1\r\n\r\n",  // no Host
       "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
       "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+      "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 14, 14\r\n\r\n{\"key\":\"YQ==\"}",
+      "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 14,\r\n\r\n{\"key\":\"YQ==\"}",
+      "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: +14\r\n\r\n{\"key\":\"YQ==\"}",
+      "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: -0\r\n\r\n",
+      "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775808\r\n\r\n",
+      "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n00000000000000001\r\na\r\n0\r\n\r\n",
       "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
       "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
       "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
