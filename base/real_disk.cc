@@ -24,7 +24,9 @@ Code code_of(int error) {
       return Code::kAlreadyExists;
     case ENOSPC:
     case EDQUOT:
-    case EFBIG:  // a limit of the process, or of the file system
+    case EFBIG:   // a limit of the process, or of the file system
+    case EMFILE:  // no descriptor is free: nothing was done, and it goes through later
+    case ENFILE:
       return Code::kResourceExhausted;
     case EACCES:
     case EPERM:
@@ -204,7 +206,8 @@ class RealDisk : public Disk {
   Status sync_directory(const std::string& path) override {
     const Descriptor fd(open_descriptor(path, O_RDONLY | O_DIRECTORY));
     if (fd.get() < 0) return failed("open directory", path);
-    if (::fsync(fd.get()) < 0) return failed("sync directory", path);
+    // As a file's sync(): not to be tried again, so it must not look like the open above without a descriptor.
+    if (::fsync(fd.get()) < 0) return failed("sync directory", path, errno == ENOSPC || errno == EDQUOT ? EIO : errno);
     return {};
   }
 

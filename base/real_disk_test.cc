@@ -108,6 +108,24 @@ TEST_F(RealDiskTest, ALimitOnTheSizeOfFilesIsResourceExhausted) {
   EXPECT_TRUE(file->write(0, as_bytes("hello")));
 }
 
+TEST_F(RealDiskTest, NoFreeDescriptorIsResourceExhausted) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit limit{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto opened = disk_.open(path("a"), OpenMode::kCreate);
+  const Status synced = disk_.sync_directory(folder_);
+  const auto listed = disk_.list(folder_);
+  const auto locked = disk_.lock(path("lock"));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error(), (Error{Code::kResourceExhausted, path("a") + ": open: Too many open files"}));
+  EXPECT_EQ(synced.error().code, Code::kResourceExhausted);
+  EXPECT_EQ(listed.error().code, Code::kResourceExhausted);
+  EXPECT_EQ(locked.error().code, Code::kResourceExhausted);
+  EXPECT_TRUE(disk_.open(path("a"), OpenMode::kCreate));
+}
+
 TEST_F(RealDiskTest, WriteOutIsAHintOnly) {
   auto file = *disk_.open(path("a"), OpenMode::kCreateNew);
   ASSERT_TRUE(file->write(0, as_bytes("hello")));

@@ -17,7 +17,7 @@ enum class Code : uint8_t {
   kNotFound = 5,
   kAlreadyExists = 6,
   kPermissionDenied = 7,
-  kResourceExhausted = 8,  // also: the disk is full
+  kResourceExhausted = 8,  // also: the disk is full, or no descriptor is free for a file
   kFailedPrecondition = 9,
   kAborted = 10,
   kOutOfRange = 11,

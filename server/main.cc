@@ -7,6 +7,8 @@
 #include "config/initial_cluster.h"
 #include "config/parse.h"
 #include "config/version.h"
+#include "descriptors.h"
+#include "protobuf_log.h"
 #include "run.h"
 
 extern char** environ;
@@ -36,6 +38,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "conclave: %s\n", checked.error().message.c_str());
     return 1;
   }
+  const auto descriptors = own_descriptors(parsed->options);
+  if (!descriptors) {
+    std::fprintf(stderr, "conclave: %s\n", descriptors.error().message.c_str());
+    return 1;
+  }
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is told as a full disk
   const sigset_t signals = stop_signals();
@@ -44,9 +51,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "conclave: %s\n", opened.error().message.c_str());
     return 1;
   }
+  log_for_protobuf();
   for (const std::string& warning : parsed->warnings) log_warn(warning);
   log_info(
       "starting conclave",
       {{"version", config::kProgramVersion}, {"name", parsed->options.name}, {"data_dir", parsed->options.data_dir}});
-  return run(parsed->options);
+  log_info("open files", {{"limit", descriptors->limit}, {"client_connections_max", descriptors->clients_max}});
+  return run(parsed->options, *descriptors);
 }

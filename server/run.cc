@@ -66,9 +66,10 @@ member::Options member_options(const config::Options& from) {
   return to;
 }
 
-http::ServerOptions server_options(const config::Options& from, http::BatchHooks hooks) {
+http::ServerOptions server_options(const config::Options& from, size_t connections_max, http::BatchHooks hooks) {
   http::ServerOptions to;
   to.io_threads = from.io_threads;
+  to.limits.connections_max = connections_max;
   to.limits.request_bytes_max = from.max_request_bytes;
   // Some of the largest requests at a time, whatever their size.
   to.limits.requests_bytes_max = std::max(to.limits.requests_bytes_max, 4 * to.limits.body_bytes_max());
@@ -225,17 +226,17 @@ struct Replacement {
   uint64_t applied = 0;  // by the store that is replaced
 };
 
-int run_once(const config::Options& options, std::optional<Replacement>& replacement) {
+int run_once(const config::Options& options, const Descriptors& descriptors, std::optional<Replacement>& replacement) {
   rpc::Readers readers(options.io_threads);
   http::Router client_routes;
   http::Router peer_routes;
-  http::Server clients(client_routes, server_options(options, readers.hooks()));
+  http::Server clients(client_routes, server_options(options, descriptors.clients_max, readers.hooks()));
   if (auto bound = clients.listen(texts(options.listen_client_urls)); !bound) {
     return failed(with_advice(bound.error(), "--listen-client-urls"));
   }
   auto peer_port = peer::Listener::bind(texts(options.listen_peer_urls));
   if (!peer_port) return failed(with_advice(peer_port.error(), "--listen-peer-urls"));
-  http::Server peers(peer_routes, server_options(options, {}));
+  http::Server peers(peer_routes, server_options(options, descriptors.requests_of_peer_port_max, {}));
 
   metrics::Registry metrics;
   MemberEnd end;
@@ -292,11 +293,11 @@ sigset_t stop_signals() {
   return set;
 }
 
-int run(const config::Options& first) {
+int run(const config::Options& first, const Descriptors& descriptors) {
   config::Options options = first;
   while (true) {
     std::optional<Replacement> replacement;
-    const int code = run_once(options, replacement);
+    const int code = run_once(options, descriptors, replacement);
     if (!replacement) return code;
     const Status put =
         member::put_in_force(real_world().disk, member_options(options), replacement->generation, replacement->applied);

@@ -12,7 +12,7 @@ struct Limits {
   // the layer above can refuse what is between with its own message.
   size_t request_bytes_max = 1536 * 1024;
   size_t request_overhead_bytes = 512 * 1024;
-  size_t connections_max = 65'536;
+  size_t connections_max = 65'536;                  // what is above is closed at once
   size_t streams_max = 65'536;                      // of the whole process
   std::chrono::milliseconds head_timeout{30'000};   // from the first byte of a request to its last header line
   std::chrono::milliseconds idle_timeout{300'000};  // between two requests of a connection
@@ -49,6 +49,7 @@ inline constexpr size_t kAcceptsAtOnce = 64;
 inline constexpr int kListenBacklog = 4096;
 inline constexpr std::chrono::milliseconds kLingerTimeout{2'000};  // for a client to read why its connection is closed
 inline constexpr std::chrono::milliseconds kAcceptPause{100};      // after running out of file descriptors
+inline constexpr std::chrono::seconds kLogPeriod{30};              // between two log lines about the same trouble
 
 inline constexpr size_t kJsonDepthMax = 10'000;        // of skipped data, as Go's encoding/json
 inline constexpr size_t kJsonMessageDepthMax = 1'000;  // of messages: the parser recurses; --max-txn-ops ends far below

@@ -19,6 +19,20 @@ namespace {
 
 namespace asio = boost::asio;
 
+// One thread's. Clients that keep coming would fill the log with the same line.
+class LogLimit {
+ public:
+  bool due() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return false;
+    next_ = now + kLogPeriod;
+    return true;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point next_{};
+};
+
 // A listening socket at work, on the first io thread.
 class Acceptor {
  public:
@@ -48,8 +62,10 @@ class Acceptor {
       if (socket >= 0) {
         take_(socket, bound_.tcp);
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        log_warn("cannot accept a client's connection; trying again soon",
-                 {{"url", bound_.url}, {"error", std::strerror(errno)}});
+        const char* why = std::strerror(errno);
+        if (log_limit_.due()) {
+          log_warn("cannot accept a client's connection; trying again soon", {{"url", bound_.url}, {"error", why}});
+        }
         pause_.expires_after(kAcceptPause);
         pause_.async_wait([this](const boost::system::error_code& error) {
           if (!error) wait();
@@ -66,6 +82,7 @@ class Acceptor {
   asio::posix::stream_descriptor socket_;
   asio::steady_timer pause_;
   const Take take_;
+  LogLimit log_limit_;
 };
 
 }  // namespace
@@ -168,6 +185,10 @@ class Server::Impl {
       shared_.connections_open.fetch_sub(1);
       shared_.connections_refused.fetch_add(1);
       ::close(socket);
+      if (refused_log_limit_.due()) {
+        log_warn("a connection is closed at once: there are as many as the limit of open files leaves room for",
+                 {{"connections_max", shared_.options.limits.connections_max}});
+      }
       return;
     }
     IoThread& thread = *threads_[next_++ % threads_.size()];
@@ -183,6 +204,7 @@ class Server::Impl {
   std::vector<std::unique_ptr<IoThread>> threads_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   size_t next_ = 0;
+  LogLimit refused_log_limit_;  // first io thread
   bool started_ = false;
   bool stopped_ = false;
 };

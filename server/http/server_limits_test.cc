@@ -1,5 +1,7 @@
 // What a server does about clients that ask too much, too slowly, or nonsense.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "http/test_server.h"
 
@@ -135,6 +137,28 @@ TEST_F(ServerLimitsTest, TooManyConnections) {
   four.get("/health");
   EXPECT_TRUE(four.response());
   EXPECT_EQ(server_->counters().connections_refused, 1u);
+}
+
+// They wait until there are descriptors again, and are told of once. (The time is for the server to try in.)
+TEST_F(ServerLimitsTest, AcceptingWithoutDescriptorsIsToldOnce) {
+  start();
+  testing::internal::CaptureStderr();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest = ::dup(0);
+  ::close(lowest);
+  const rlimit limit{.rlim_cur = static_cast<rlim_t>(lowest) + 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  Client client(url_);  // has the last one
+  client.get("/health");
+  EXPECT_TRUE(client.quiet(5 * kAcceptPause));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(client.response());
+  const std::string told = testing::internal::GetCapturedStderr();
+  const std::string line = "cannot accept a client's connection";
+  const size_t first = told.find(line);
+  ASSERT_NE(first, std::string::npos) << told;
+  EXPECT_EQ(told.find(line, first + 1), std::string::npos) << told;
 }
 
 // --- Memory for requests of all connections together
