@@ -40,10 +40,12 @@ Time WalStage::step() {
     if (const Time retry = append(); retry != kNow) return retry;
   }
   if (drop_before_ > 0) {
-    if (auto dropped = wal_->drop_before(std::exchange(drop_before_, 0)); !dropped) {
+    if (auto dropped = wal_->drop_before(drop_before_); !dropped) {
+      if (dropped.error().code == Code::kResourceExhausted) return clock_.monotonic() + kSpaceRetry;
       failure_.report(dropped.error());
       return kWhenWoken;
     }
+    drop_before_ = 0;
   }
   if (something || !waiting_.empty()) return kNow;
   auto more = wal_->prepare();
@@ -86,14 +88,14 @@ Time WalStage::append() {
     }
     if (!std::exchange(full_told_, true)) {
       failure_.out_of_space(true);
-      log_error("the disk of the Raft log is full: writes wait until there is space",
+      log_error("the Raft log finds no room on its disk, or no free descriptor: writes wait until there is",
                 {{"error", appended.error().message}});
     }
     return clock_.monotonic() + kSpaceRetry;
   }
   if (std::exchange(full_told_, false)) {
     failure_.out_of_space(false);
-    log_info("the disk of the Raft log has space again: writes go on");
+    log_info("the Raft log has room again: writes go on");
   }
   const Time took = clock_.monotonic() - begin;
   sync_seconds_.observe(std::chrono::duration<double>(took).count());

@@ -67,6 +67,7 @@ struct Wal::State {
   Status make_room(uint64_t bytes);
   Status fill_spare_for(uint64_t position);
   Status begin_segment(uint64_t bytes);
+  Status finish_segment();
   // A full disk, too, is told as damage here: what waits for space would wait for ever.
   Status stop_at(Error error) {
     if (error.code == Code::kResourceExhausted) error.code = Code::kDataLoss;
@@ -83,6 +84,12 @@ struct Wal::State {
   uint64_t salt = 0;
   std::vector<Segment> segments;  // the last one is being written
   std::unique_ptr<File> file;     // of the last one
+  struct Begun {
+    Segment segment;
+    uint64_t tail = 0;
+  };
+  std::optional<Begun> begun;  // has its name already; nothing is written before it is the last one
+  bool front_removed = false;  // the oldest one's file is gone, perhaps not durably
   uint64_t tail = 0;
   uint64_t next_batch = 1;
   Base last;
@@ -210,6 +217,7 @@ void Wal::State::remember(const WalBatch& batch) {
 }
 
 Status Wal::State::make_room(uint64_t bytes) {
+  if (begun) TRY(finish_segment());
   if (bytes <= segments.back().header.bytes - tail) {
     // Steps of filling that are due. A full disk is not yet this batch's concern.
     Status status = fill_spare_for(tail + bytes);
@@ -257,17 +265,29 @@ Status Wal::State::begin_segment(uint64_t bytes) {
     return stop_at(std::move(status.error()));
   }
   const std::string name = file_name({.sequence = sequence, .first_index = header.first_index});
+  spare.release();
+  if (Status status = disk.rename(spare.path(), path_of(options.folder, name)); !status) {
+    return stop_at(std::move(status.error()));
+  }
+  begun = Begun{.segment = {.name = name, .header = header, .base = last}, .tail = start.size()};
+  return finish_segment();
+}
+
+// Without a free descriptor nothing is done: then again before the next batch.
+Status Wal::State::finish_segment() {
   const auto publish = [&]() -> Status {
-    spare.release();
-    TRY(disk.rename(spare.path(), path_of(options.folder, name)));
     TRY(disk.sync_directory(options.folder));
-    TRY_ASSIGN(file, disk.open(path_of(options.folder, name), OpenMode::kReadWrite));
+    TRY_ASSIGN(file, disk.open(path_of(options.folder, begun->segment.name), OpenMode::kReadWrite));
     return {};
   };
-  if (Status status = publish(); !status) return stop_at(std::move(status.error()));
-  segments.push_back({.name = name, .header = header, .base = last});
-  tail = start.size();
+  if (Status status = publish(); !status) {
+    if (status.error().code == Code::kResourceExhausted) return status;
+    return stop_at(std::move(status.error()));
+  }
+  segments.push_back(std::move(begun->segment));
+  tail = begun->tail;
   ++next_batch;
+  begun.reset();
   return {};
 }
 
@@ -289,12 +309,17 @@ Status Wal::drop_before(uint64_t index) {
   CHECK(index <= state.last.index + 1, index, state.last.index);
   // The oldest goes first and its removal is made durable before the next, so that a crash leaves no hole.
   while (state.segments.size() > 1 && state.segments[1].base.index < index) {
-    if (Status status = state.disk.remove(path_of(state.options.folder, state.segments.front().name)); !status) {
-      return state.stop_at(std::move(status.error()));
+    if (!state.front_removed) {
+      if (Status status = state.disk.remove(path_of(state.options.folder, state.segments.front().name)); !status) {
+        return state.stop_at(std::move(status.error()));
+      }
+      state.front_removed = true;
     }
     if (Status status = state.disk.sync_directory(state.options.folder); !status) {
+      if (status.error().code == Code::kResourceExhausted) return status;  // no free descriptor: nothing was done
       return state.stop_at(std::move(status.error()));
     }
+    state.front_removed = false;
     state.segments.erase(state.segments.begin());
   }
   state.terms.forget_before(state.base().index);

@@ -110,9 +110,9 @@ class Wal {
   // follow what is there (no gap, nothing at or below the base) and that commit does not go past the last entry.
   //
   // kInvalidArgument: a limit above is exceeded; nothing happened.
-  // kResourceExhausted: there is no room for the next segment, or (where space is not given before it is written to)
-  // for the batch; nothing happened, the same batch may be appended again. Any other error is final: whether the batch
-  // is on disk is unknown, and every later call returns the same error.
+  // kResourceExhausted: there is no room for the next segment (or no descriptor for its file), or (where space is not
+  // given before it is written to) for the batch; nothing happened, the same batch may be appended again. Any other
+  // error is final: whether the batch is on disk is unknown, and every later call returns the same error.
   Status append(const WalBatch& batch);
 
   // Prepares the next segment when the current one is half full, a bounded step a call; true when there is more to do.
@@ -126,7 +126,7 @@ class Wal {
   // Removes the oldest segments while all their entries are below `index`, at the least keeping the newest. What must
   // be remembered from them (hard state, mark, snapshot record, base) is restated at the start of each segment. The
   // caller promises: `index` is not above the commit index, nor above the applied index that the last StoreMark made
-  // durable.
+  // durable. kResourceExhausted: no free descriptor; it may be called again. Any other error is final.
   Status drop_before(uint64_t index);
 
   Identity identity() const;

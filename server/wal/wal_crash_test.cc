@@ -229,6 +229,53 @@ TEST(WalFaults, AWriteThatFindsNoSpaceIsMadeAgain) {
   }
 }
 
+// As when all descriptors of the process are taken: nothing was done, and the same call goes through later.
+TEST(WalFaults, WithoutAFreeDescriptorItWaitsAndLosesNothing) {
+  using Operation = MemoryDisk::Operation;
+  for (const Operation operation : {Operation::kOpen, Operation::kSyncDirectory}) {
+    for (uint64_t nth = 1; nth < 12; ++nth) {
+      SCOPED_TRACE(nth);
+      SeededRandom random(nth);
+      MemoryDisk disk;
+      Work work;
+      auto wal = *create_small(disk);
+      work.created = true;
+      disk.inject({.operation = operation, .nth = nth, .code = Code::kResourceExhausted, .repeat = true});
+      int refused = 0;
+      const auto passes = [&](auto call) {
+        Status status = call();
+        if (status) return true;
+        ++refused;
+        EXPECT_EQ(status.error().code, Code::kResourceExhausted) << status.error().message;
+        EXPECT_FALSE(call()) << "still none";
+        if (nth % 3 == 0) return false;  // it never comes to that
+        disk.clear_faults();
+        status = call();
+        EXPECT_TRUE(status) << status.error().message;
+        return status.has_value();
+      };
+      bool passed = true;
+      for (int i = 0; passed && i < 60; ++i) {
+        const WalBatch batch = random_batch(work.acknowledged, random, 500);
+        work.perhaps = work.acknowledged;
+        work.perhaps->apply(batch);
+        passed = passes([&] { return wal->append(batch); });
+        if (!passed) break;
+        work.acknowledged = *work.perhaps;
+        work.perhaps.reset();
+        if (i % 9 != 8) continue;
+        work.droppable = std::max(work.droppable, work.acknowledged.hard_state.commit);
+        passed = passes([&] { return wal->drop_before(work.acknowledged.hard_state.commit); });
+      }
+      EXPECT_EQ(refused, 1);
+      wal.reset();
+      disk.crash(random);
+      reopen_and_go_on(disk, work, random);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 TEST(WalFaults, ASyncThatFindsNoSpaceIsFinalAndNotToBeWaitedFor) {
   MemoryDisk disk;
   auto wal = *create_small(disk);
