@@ -9,6 +9,7 @@ namespace member {
 namespace {
 
 constexpr size_t kEarlyMax = 10'000;
+constexpr size_t kWaitingMax = 100'000;
 constexpr size_t kRevocationsPerTick = 1'000;
 constexpr size_t kCheckpointsPerTick = 1'000;
 constexpr Time kRevokeAgain = std::chrono::seconds(3);
@@ -49,6 +50,7 @@ void LeaseKeeper::keep_alive(int64_t id, Time now, KeptAlive done) {
   }
   const auto info = table_.find(id);
   if (!info) return done(0);
+  if (waiting_.size() >= kWaitingMax) return done(::fail(Code::kResourceExhausted, kErrorTooManyRequests));
   if (deadlines_.revoking(id)) {  // too late, unless the revocation fails
     waiting_.emplace(id, Waiting{WaitsFor::kRevocation, now + answer_within_, std::move(done)});
     return;

@@ -42,6 +42,12 @@ bool Loop::read_index(std::function<void(Status)> done) {
   return calls_in_.push([this, done = std::move(done)](Time now) { begin_read(now, done); });
 }
 
+void Loop::receive_forwarded(uint64_t from, Bytes frame) {
+  const size_t bytes = frame.size();
+  const bool fits = forwarded_bytes_.fetch_add(bytes) + bytes <= kForwardedBytesMax;
+  if (!fits || !forwarded_in_.push({from, std::move(frame)})) forwarded_bytes_.fetch_sub(bytes);
+}
+
 void Loop::unreachable(uint64_t peer) {
   call([this, peer](Time) { node_.messages_lost(peer); });
 }
@@ -254,6 +260,7 @@ void Loop::publish() {
 }
 
 Time Loop::next_time() const {
+  if (!forwarded_later_.empty()) return kNow;
   const Time leases = parts_.failure.out_of_space() ? kWhenWoken : leases_.next();  // propose_due()
   return std::min({next_tick_, std::max(leases, kNow + Time(1))});
 }

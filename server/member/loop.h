@@ -80,7 +80,8 @@ class Loop final : public Stage {
   void applied(AppliedNote note) { CHECK(applied_in_.push(std::move(note)), "applied"); }
   // From other members. What is too much is dropped; they repeat it.
   void receive(raft::Message message) { (void)messages_in_.push(std::move(message)); }
-  void receive_forwarded(uint64_t from, Bytes frame) { (void)forwarded_in_.push({from, std::move(frame)}); }
+  void receive_forwarded(uint64_t from, Bytes frame);
+  size_t forwarded_bytes() const { return forwarded_bytes_.load(std::memory_order_relaxed); }  // that wait; any thread
   void unreachable(uint64_t peer);
   // No answer: it cannot be made.
   void snapshot_made(uint64_t to, std::optional<raft::SnapshotPoint> point);
@@ -158,8 +159,11 @@ class Loop final : public Stage {
   std::vector<AppliedNote> applied_;
   std::vector<raft::Message> messages_;
   std::vector<Forwarded> forwarded_;
+  std::deque<Forwarded> forwarded_later_;
+  std::atomic<size_t> forwarded_bytes_{0};  // of both, and in the inbox
   std::vector<Call> calls_;
   std::vector<LeaseAsk> lease_asks_;      // of this step
+  size_t lease_asks_confirming_ = 0;      // of steps before: until the leadership is confirmed
   std::vector<LeaseAsk> without_leader_;  // they wait for one
 
   Time next_tick_{};

@@ -41,7 +41,15 @@ bool Loop::remaining(int64_t id, Remaining done) {
 
 void Loop::take_forwarded(Time now) {
   forwarded_in_.drain(forwarded_);
-  for (const Forwarded& from : forwarded_) {
+  std::move(forwarded_.begin(), forwarded_.end(), std::back_inserter(forwarded_later_));
+  forwarded_.clear();
+  // What is in a frame takes many times its bytes, so not all of them are read at once.
+  size_t bytes = 0;
+  while (!forwarded_later_.empty() && bytes < kForwardedBytesPerStep) {
+    const Forwarded from = std::move(forwarded_later_.front());
+    forwarded_later_.pop_front();
+    bytes += from.frame.size();
+    forwarded_bytes_.fetch_sub(from.frame.size());
     auto asked = forward_.take(from.from, from.frame);
     if (!asked) {
       log_warn("a frame of another member is dropped", {{"from", from.from}, {"error", asked.error().message}});
@@ -55,7 +63,11 @@ void Loop::take_forwarded(Time now) {
       } else {
         ask.remaining = [this, lease](const Result<std::optional<Time>>& left) { forward_.answer(lease, left); };
       }
-      lease_asks_.push_back(std::move(ask));
+      if (lease_asks_.size() + lease_asks_confirming_ >= kCallsWaitingMax) {
+        ask.refuse({Code::kResourceExhausted, kErrorTooManyRequests});
+      } else {
+        lease_asks_.push_back(std::move(ask));
+      }
     }
   }
 }
@@ -67,7 +79,9 @@ void Loop::serve_leases(Time now) {
   if (asks.empty()) return;
   if (leads() && node_.membership().voters.size() > 1) {
     auto confirmed = std::make_shared<std::vector<LeaseAsk>>(std::move(asks));
+    lease_asks_confirming_ += confirmed->size();
     return begin_read(now, [this, confirmed](const Status& status) {
+      lease_asks_confirming_ -= confirmed->size();
       const Time then = parts_.clock.monotonic();
       for (const LeaseAsk& ask : *confirmed) {
         if (status) {

@@ -54,7 +54,11 @@ struct Options {
 
 inline constexpr size_t kProposalsWaitingMax = 20'000;  // beyond: "etcdserver: too many requests"
 inline constexpr size_t kCallsWaitingMax = 100'000;     // keepalives and reads in the loop's inbox
-inline constexpr size_t kEntriesPerBatchMax = 2'000;    // in one store transaction
+// Frames of calls that other members forward, together; what is above is dropped. They are strangers' too: a member
+// that this one has not heard of yet may speak.
+inline constexpr size_t kForwardedBytesMax = 64 << 20;
+inline constexpr size_t kForwardedBytesPerStep = 1 << 20;  // are read (one frame may be larger)
+inline constexpr size_t kEntriesPerBatchMax = 2'000;       // in one store transaction
 inline constexpr size_t kBytesPerBatchMax = 4 << 20;
 inline constexpr size_t kWalBytesPerSyncMax = 8 << 20;  // joined into one append
 inline constexpr std::chrono::milliseconds kSpaceRetry{500};

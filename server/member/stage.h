@@ -96,11 +96,14 @@ class Inbox {
   }
   void drain(std::vector<Item>& into) {
     into.clear();
+    if (into.capacity() * sizeof(Item) > kBytesKept) into.shrink_to_fit();  // after a flood
     MutexLock lock(mutex_);
     items_.swap(into);
   }
 
  private:
+  static constexpr size_t kBytesKept = 1 << 20;
+
   Stage& owner_;
   const size_t items_max_;
   Mutex mutex_;
