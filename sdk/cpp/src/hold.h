@@ -1,4 +1,5 @@
-// One key of a lock, from its creation to its certain removal: the part of Mutex and Lock that talks to the server.
+// One key of a lock or an election, from its creation to its certain removal: the part of Mutex and Election that talks
+// to the server.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,17 @@ struct LockName {
   LockName(std::string name, LeaseId lease);
 };
 
+enum class HoldKind : std::uint8_t { kLock, kLeadership };  // for the messages only: on the server they are the same
+
+// kFailedPrecondition if `key`, which is in the range, belongs to a name below.
+Status check_not_below(const LockName& name, const std::string& key);
+
 // A place in the queue of a name. It holds the session's ticket for that name and gives it back when the key is gone
 // for certain, or the session is over.
 class Hold {
  public:
-  Hold(std::shared_ptr<SessionCore> session, LockName name, LocalQueue::Ticket ticket);
+  Hold(std::shared_ptr<SessionCore> session, LockName name, LocalQueue::Ticket ticket, HoldKind kind,
+       std::string value);
   ~Hold();  // removes the key in the background
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
@@ -38,6 +45,7 @@ class Hold {
   Result<bool> enqueue_if_alone(TimePoint deadline, const std::stop_token& stop);
 
   Result<TxnResult> commit(const Txn& txn, const CallOptions& call) const;
+  Status proclaim(const std::string& value, const CallOptions& call);
   Status remove(const CallOptions& call);
 
   SessionCore& session() const { return *session_; }
@@ -51,14 +59,18 @@ class Hold {
   Status wait_for_removal(const std::string& key, Revision from, TimePoint deadline, const std::stop_token& stop);
   Txn removal() const;
   Status lost_error() const;
+  Status aborted(const char* what) const;  // "the lock " or "the leadership ", and this
 
   const std::shared_ptr<SessionCore> session_;
   const LockName name_;
   const LocalQueue::Ticket ticket_;
+  const HoldKind kind_;
+  const std::string value_;    // of the key when it is created
   bool sent_ = false;          // the key may exist
   bool alone_ = false;         // no older key existed when it was created
   bool removed_ = false;       // for certain
   std::int64_t revision_ = 0;  // 0: not known
+  std::int64_t mod_ = 0;       // of the key as last seen
 };
 
 }  // namespace conclave::inline v1::internal

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "claim.h"
 #include "hold.h"
 #include "session_core.h"
 
@@ -9,7 +10,6 @@ namespace conclave {
 inline namespace v1 {
 
 using internal::Hold;
-using internal::LockName;
 using internal::SessionCore;
 
 class Lock::Impl {
@@ -53,28 +53,10 @@ Status Lock::unlock(CallOptions call) {
 class Mutex::Impl {
  public:
   Impl(std::shared_ptr<internal::Handle> handle, std::shared_ptr<SessionCore> session, std::string name)
-      : handle_(std::move(handle)), session_(std::move(session)), name_(std::move(name)) {}
-
-  // Why a wait ended: stopped by the caller, by the loss of the session, or its time is up.
-  Error ended(const CallOptions& call) const {
-    if (session_->lost().stop_requested() || !session_->held())
-      return {.code = Code::kAborted, .message = "the session is lost: " + session_->why()};
-    if (call.stop.stop_requested()) return {.code = Code::kCancelled, .message = "stopped by the caller"};
-    return {.code = Code::kDeadlineExceeded, .message = "the lock was not free in time"};
-  }
-  // The key that is left behind is removed in the background: nothing stays that could have happened.
-  Error waited(Error error, const CallOptions& call) const {
-    if (error.code != Code::kCancelled && error.code != Code::kDeadlineExceeded) return error;
-    return ended(call);
-  }
-
-  std::unique_ptr<Hold> hold(internal::LocalQueue::Ticket ticket) const {
-    return std::make_unique<Hold>(session_, LockName(name_, session_->lease()), ticket);
-  }
+      : handle_(std::move(handle)), claim_(std::move(session), std::move(name), internal::HoldKind::kLock) {}
 
   const std::shared_ptr<internal::Handle> handle_;
-  const std::shared_ptr<SessionCore> session_;
-  const std::string name_;
+  const internal::Claim claim_;
 };
 
 Mutex::Mutex(const Session& session, std::string name)
@@ -82,34 +64,16 @@ Mutex::Mutex(const Session& session, std::string name)
                                    std::move(name))) {}
 
 Result<Lock> Mutex::lock(CallOptions call) const {
-  const internal::TimePoint deadline = internal::deadline_of(call, std::nullopt);
-  if (call.stop.stop_requested() || !impl_->session_->held() || deadline <= internal::BootClock::now())
-    return fail(impl_->ended(call));
-  const AnyStop stop{call.stop, impl_->session_->lost()};
-  auto& queue = impl_->session_->queue();
-  const auto ticket = queue.enter(impl_->name_);
-  auto hold = impl_->hold(ticket);
-  if (!queue.wait(impl_->name_, ticket, deadline, stop.token())) return fail(impl_->ended(call));
-  if (auto queued = hold->enqueue(deadline, stop.token()); !queued)
-    return fail(impl_->waited(std::move(queued.error()), call));
-  if (auto turn = hold->wait_turn(deadline, stop.token()); !turn)
-    return fail(impl_->waited(std::move(turn.error()), call));
-  return Lock(std::make_unique<Lock::Impl>(impl_->handle_, std::move(hold)));
+  auto hold = impl_->claim_.wait("", call);
+  if (!hold) return fail(std::move(hold.error()));
+  return Lock(std::make_unique<Lock::Impl>(impl_->handle_, std::move(*hold)));
 }
 
 Result<std::optional<Lock>> Mutex::try_lock(CallOptions call) const {
-  const internal::TimePoint deadline = internal::deadline_of(call, impl_->session_->core().call_timeout());
-  if (call.stop.stop_requested() || !impl_->session_->held() || deadline <= internal::BootClock::now())
-    return fail(impl_->ended(call));
-  const AnyStop stop{call.stop, impl_->session_->lost()};
-  const auto ticket = impl_->session_->queue().try_enter(impl_->name_);
-  if (ticket == 0) return std::optional<Lock>();
-  auto hold = impl_->hold(ticket);
-  auto alone = hold->enqueue_if_alone(deadline, stop.token());
-  if (!alone) return fail(impl_->waited(std::move(alone.error()), call));
-  if (!*alone) return std::optional<Lock>();
-  if (!impl_->session_->held()) return fail(impl_->ended(call));
-  return std::optional<Lock>(Lock(std::make_unique<Lock::Impl>(impl_->handle_, std::move(hold))));
+  auto hold = impl_->claim_.try_now(call);
+  if (!hold) return fail(std::move(hold.error()));
+  if (!*hold) return std::optional<Lock>();
+  return std::optional<Lock>(Lock(std::make_unique<Lock::Impl>(impl_->handle_, std::move(*hold))));
 }
 
 }  // namespace v1
