@@ -1,4 +1,4 @@
-# Registry, Discovery and ConfigReloader. Included before the library is made; their tests are in recipes_tests.cmake.
+# Registry, Discovery, ConfigReloader and elections. Included before the library is made; their tests are in recipes_tests.cmake.
 set(CONCLAVE_SDK_RECIPE_SOURCES
   src/cache_file.cc
   src/config.cc
@@ -6,7 +6,9 @@ set(CONCLAVE_SDK_RECIPE_SOURCES
   src/fields.cc
   src/discovery.cc
   src/discovery_core.cc
+  src/election.cc
   src/list_watch.cc
+  src/ownership.cc
   src/picker.cc
   src/record.cc
   src/registry.cc

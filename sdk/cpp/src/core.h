@@ -27,8 +27,14 @@
 #include "retry.h"
 #include "rpc.h"
 
+namespace conclave::inline v1 {
+class Leadership;
+}
+
 namespace conclave::inline v1::internal {
 
+class Hold;
+class Ownership;
 class SessionCore;
 
 // Times that tests shorten.
@@ -120,6 +126,9 @@ struct Access {
   static const std::shared_ptr<Handle>& handle(const Session& session);
   static const std::shared_ptr<SessionCore>& session(const Session& session);
   static Client client(std::shared_ptr<Handle> handle) { return Client(std::move(handle)); }
+  // `handle` is null inside a Candidate, which holds its own.
+  static Leadership leadership(std::shared_ptr<Handle> handle, std::unique_ptr<Hold> hold);
+  static const std::shared_ptr<Ownership>& ownership(const Leadership& leadership);
 };
 
 }  // namespace conclave::inline v1::internal

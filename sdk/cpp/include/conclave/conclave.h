@@ -5,6 +5,7 @@
 #include "conclave/client.h"
 #include "conclave/config.h"
 #include "conclave/discovery.h"
+#include "conclave/election.h"
 #include "conclave/kv.h"
 #include "conclave/mutex.h"
 #include "conclave/registry.h"
