@@ -7,6 +7,7 @@ set(CONCLAVE_SDK_RECIPE_SOURCES
   src/discovery.cc
   src/discovery_core.cc
   src/election.cc
+  src/leader_view.cc
   src/list_watch.cc
   src/ownership.cc
   src/picker.cc

@@ -7,6 +7,7 @@
 #include "conclave/discovery.h"
 #include "conclave/election.h"
 #include "conclave/kv.h"
+#include "conclave/leader_view.h"
 #include "conclave/mutex.h"
 #include "conclave/registry.h"
 #include "conclave/result.h"
