@@ -1,6 +1,8 @@
 # Registry, Discovery, ConfigReloader and elections. Included before the library is made; their tests are in recipes_tests.cmake.
 set(CONCLAVE_SDK_RECIPE_SOURCES
   src/cache_file.cc
+  src/candidate.cc
+  src/candidate_core.cc
   src/config.cc
   src/config_values.cc
   src/fields.cc

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "conclave/call.h"
+#include "conclave/candidate.h"
 #include "conclave/client.h"
 #include "conclave/config.h"
 #include "conclave/discovery.h"
