@@ -7,7 +7,8 @@ conclave_sdk_test(sdk_config_process_test SOURCES src/config_process_test.cc PRO
 conclave_sdk_test(sdk_discovery_process_test SOURCES src/discovery_process_test.cc PROCESS)
 conclave_sdk_test(sdk_election_process_test SOURCES src/election_process_test.cc PROCESS)
 conclave_sdk_test(sdk_leader_view_process_test SOURCES src/leader_view_process_test.cc PROCESS)
-conclave_sdk_test(sdk_candidate_process_test SOURCES src/candidate_process_test.cc PROCESS)
+conclave_sdk_test(sdk_candidate_process_test SOURCES src/candidate_process_test.cc src/candidate_end_process_test.cc
+                  PROCESS)
 
 # The pieces of docs/sdk.md compile as they stand there, each after the first, which has the headers.
 if(CONCLAVE_TESTS)

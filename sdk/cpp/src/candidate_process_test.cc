@@ -2,15 +2,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <future>
-#include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "conclave/conclave.h"
+#include "test_candidate.h"
 #include "test_server.h"
 #include "test_wait.h"
 
@@ -19,100 +19,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::eventually;
-using testing::keys_become;
-using testing::keys_below;
+using testing::standing;
+using testing::Terms;
 using testing::TestServer;
-using Clock = std::chrono::steady_clock;
-
-void wait_for_stop(const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  wake.wait(lock, stop, [] { return false; });
-}
-
-// The terms of one candidate, each until it is told to stop or to return.
-class Terms {
- public:
-  auto lead() {
-    return [this](Leadership& mine, std::stop_token stop) {
-      std::unique_lock lock(mutex_);
-      tokens_.push_back(number(mine.token()));
-      leading_ = true;
-      wake_.notify_all();
-      wake_.wait(lock, stop, [this] { return go_back_; });
-      stopped_ = stop.stop_requested();
-      go_back_ = false;
-      leading_ = false;
-      wake_.notify_all();
-    };
-  }
-  // Until the term with this number (from 1) has begun; its token, or 0.
-  std::int64_t wait_for(std::size_t term, std::chrono::milliseconds limit = 15s) {
-    std::unique_lock lock(mutex_);
-    return wake_.wait_for(lock, limit, [&] { return tokens_.size() >= term; }) ? tokens_[term - 1] : 0;
-  }
-  void go_back() {
-    std::scoped_lock lock(mutex_);
-    go_back_ = true;
-    wake_.notify_all();
-  }
-  std::size_t count() {
-    std::scoped_lock lock(mutex_);
-    return tokens_.size();
-  }
-  bool leading() {
-    std::scoped_lock lock(mutex_);
-    return leading_;
-  }
-  bool stopped() {
-    std::scoped_lock lock(mutex_);
-    return stopped_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  std::vector<std::int64_t> tokens_;
-  bool leading_ = false;
-  bool go_back_ = false;
-  bool stopped_ = false;
-};
-
-// What on_state told, in order.
-class Told {
- public:
-  auto listener() {
-    return [this](CandidateState state, const std::string& why) {
-      std::scoped_lock lock(mutex_);
-      states_.push_back(state);
-      why_ = why;
-      wake_.notify_all();
-    };
-  }
-  bool wait_for(CandidateState state, std::chrono::milliseconds limit = 15s) {
-    std::unique_lock lock(mutex_);
-    return wake_.wait_for(lock, limit, [&] { return !states_.empty() && states_.back() == state; });
-  }
-  std::vector<CandidateState> states() {
-    std::scoped_lock lock(mutex_);
-    return states_;
-  }
-  std::string why() {
-    std::scoped_lock lock(mutex_);
-    return why_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<CandidateState> states_;
-  std::string why_;
-};
-
-CandidateOptions standing(Terms& terms, std::string value = "v") {
-  return {.election = "e", .value = std::move(value), .ttl = 5s, .lead = terms.lead()};
-}
+using testing::Told;
+using testing::wait_for_stop;
 
 LeaseId lease_of_leader(const Client& client) {
   return client.range({.key = "e/", .prefix = true, .order = SortOrder::kAscend, .sort_by = SortTarget::kCreate})
@@ -315,189 +226,6 @@ TEST(Candidate, ResignsAndProclaimsFromInside) {
   EXPECT_EQ(seen.get_future().get(), "second");
   ASSERT_TRUE(eventually([&] { return terms == 2; }));
   EXPECT_EQ(client.range({.key = "e/", .prefix = true}).or_throw().kvs.at(0).value, "first");
-}
-
-TEST(Candidate, ItsDestructorStopsAndWaitsForLeadAndResigns) {
-  TestServer server;
-  const Client client = server.client();
-  std::promise<void> begun;
-  std::promise<void> go;
-  std::atomic<bool> returned{false};
-  std::atomic<bool> held{false};
-  auto candidate = std::make_optional(Candidate::open(client, {.election = "e",
-                                                               .ttl = 60s,
-                                                               .lead =
-                                                                   [&](Leadership& mine, const std::stop_token& stop) {
-                                                                     begun.set_value();
-                                                                     wait_for_stop(stop);
-                                                                     go.get_future().wait();
-                                                                     held = mine.held();
-                                                                     returned = true;
-                                                                   }})
-                                          .or_throw());
-  ASSERT_EQ(begun.get_future().wait_for(10s), std::future_status::ready);
-  auto gone = std::async(std::launch::async, [&] { candidate.reset(); });
-  EXPECT_EQ(gone.wait_for(100ms), std::future_status::timeout);
-  EXPECT_EQ(keys_below(client, "e/"), 1);
-  go.set_value();
-  ASSERT_EQ(gone.wait_for(10s), std::future_status::ready);
-  EXPECT_TRUE(returned);
-  EXPECT_TRUE(held);  // it was leader until it returned
-  EXPECT_TRUE(keys_become(client, "e/", 0));
-}
-
-TEST(Candidate, IsDestroyedWhileItWaitsInTheQueue) {
-  TestServer server;
-  const Client client = server.client();
-  Terms one;
-  Terms two;
-  const auto first = Candidate::open(client, standing(one)).or_throw();
-  ASSERT_GT(one.wait_for(1), 0);
-  {
-    const auto second = Candidate::open(client, standing(two)).or_throw();
-    second.wait_ready({.timeout = 5s}).or_throw();
-    EXPECT_EQ(keys_below(client, "e/"), 2);
-  }
-  EXPECT_TRUE(keys_become(client, "e/", 1));
-  EXPECT_EQ(two.count(), 0u);
-  EXPECT_TRUE(one.leading());
-}
-
-TEST(Candidate, MayBeDestroyedFromInsideLead) {
-  TestServer server;
-  const Client client = server.client();
-  auto own = std::make_shared<std::optional<Candidate>>();
-  std::promise<void> go;
-  std::promise<bool> done;
-  own->emplace(
-      Candidate::open(client, {.election = "e",
-                               .ttl = 60s,
-                               .lead =
-                                   [&, ready = go.get_future().share(), own](Leadership&, const std::stop_token& stop) {
-                                     ready.wait();
-                                     own->reset();
-                                     done.set_value(stop.stop_requested());
-                                   }})
-          .or_throw());
-  go.set_value();
-  auto stopped = done.get_future();
-  ASSERT_EQ(stopped.wait_for(10s), std::future_status::ready);
-  EXPECT_TRUE(stopped.get());
-  EXPECT_TRUE(keys_become(client, "e/", 0));
-}
-
-TEST(Candidate, MayBeDestroyedFromInsideItsCallback) {
-  TestServer server;
-  const Client client = server.client();
-  Terms terms;
-  auto own = std::make_shared<std::optional<Candidate>>();
-  std::promise<void> go;
-  std::promise<void> done;
-  auto options = standing(terms);
-  options.on_state = [&, ready = go.get_future().share(), own](CandidateState state, const std::string&) {
-    if (state != CandidateState::kLeading) return;
-    ready.wait();
-    own->reset();
-    done.set_value();
-  };
-  own->emplace(Candidate::open(client, std::move(options)).or_throw());
-  go.set_value();
-  EXPECT_EQ(done.get_future().wait_for(10s), std::future_status::ready);
-  EXPECT_TRUE(keys_become(client, "e/", 0));
-  EXPECT_FALSE(terms.leading());
-}
-
-TEST(Candidate, ClosesAndTells) {
-  TestServer server;
-  const Client client = server.client();
-  Terms terms;
-  Told told;
-  auto options = standing(terms);
-  options.on_state = told.listener();
-  auto candidate = Candidate::open(client, std::move(options)).or_throw();
-  ASSERT_GT(terms.wait_for(1), 0);
-  candidate.close().or_throw();
-  EXPECT_EQ(keys_below(client, "e/"), 0);
-  EXPECT_FALSE(terms.leading());
-  EXPECT_EQ(candidate.state(), CandidateState::kClosed);
-  EXPECT_EQ(candidate.wait_ready().error().code, Code::kFailedPrecondition);
-  EXPECT_TRUE(told.wait_for(CandidateState::kClosed));
-}
-
-TEST(Candidate, DoesNotCloseInTimeWhileLeadRuns) {
-  TestServer server;
-  const Client client = server.client();
-  std::promise<void> go;
-  std::promise<Error> inside;
-  auto own = std::make_shared<std::optional<Candidate>>();
-  std::promise<void> open;
-  own->emplace(Candidate::open(client, {.election = "e",
-                                        .lead =
-                                            [&, there = open.get_future().share(), ready = go.get_future().share()](
-                                                Leadership&, const std::stop_token&) {
-                                              there.wait();
-                                              inside.set_value((*own)->close().error());
-                                              ready.wait();
-                                            }})
-                   .or_throw());
-  open.set_value();
-  EXPECT_EQ(inside.get_future().get().code, Code::kFailedPrecondition);
-  const auto late = (*own)->close({.timeout = 100ms});
-  ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().code, Code::kDeadlineExceeded);
-  EXPECT_EQ(late.error().outcome, Outcome::kMayHaveHappened);
-  go.set_value();
-  EXPECT_TRUE(keys_become(client, "e/", 0));
-}
-
-TEST(Candidate, EndsWithItsClientWhichWaitsForLead) {
-  TestServer server;
-  const Client other = server.client();
-  Client client = server.client();
-  Terms terms;
-  auto options = standing(terms);
-  options.ttl = 60s;
-  const auto candidate = Candidate::open(client, std::move(options)).or_throw();
-  ASSERT_GT(terms.wait_for(1), 0);
-  client.close({.timeout = 10s}).or_throw();
-  EXPECT_FALSE(terms.leading());
-  EXPECT_EQ(keys_below(other, "e/"), 0);
-  EXPECT_EQ(candidate.state(), CandidateState::kClosed);
-  EXPECT_EQ(Candidate::open(client, standing(terms)).error().code, Code::kFailedPrecondition);
-}
-
-TEST(Candidate, IsEndedQuicklyWhenNobodyAnswers) {
-  TestServer server;
-  const Client client = server.client();
-  Terms one;
-  Terms two;
-  auto leading = std::make_optional(Candidate::open(client, standing(one)).or_throw());
-  ASSERT_GT(one.wait_for(1), 0);
-  auto waiting = std::make_optional(Candidate::open(client, standing(two)).or_throw());
-  waiting->wait_ready({.timeout = 5s}).or_throw();
-  server.pause();
-  const auto start = Clock::now();
-  waiting.reset();
-  leading.reset();
-  EXPECT_LT(Clock::now() - start, 1s);  // 200 ms each, and a busy machine
-  server.resume();
-  EXPECT_TRUE(keys_become(client, "e/", 0));
-}
-
-TEST(Candidate, RefusesBadArgumentsByName) {
-  const Client client = Client::open({.endpoints = {"http://127.0.0.1:1"}}).or_throw();
-  const auto refused = [&](auto change, const std::string& name) {
-    Terms terms;
-    auto options = standing(terms);
-    change(options);
-    const auto opened = Candidate::open(client, std::move(options));
-    ASSERT_FALSE(opened) << name;
-    EXPECT_EQ(opened.error().code, Code::kInvalidArgument);
-    EXPECT_TRUE(opened.error().message.starts_with(name)) << opened.error().message;
-  };
-  refused([](auto& o) { o.election = ""; }, "election");
-  refused([](auto& o) { o.lead = nullptr; }, "lead");
-  refused([](auto& o) { o.ttl = 0s; }, "ttl");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -148,6 +149,20 @@ TEST(Leadership, IsLostAtOnceWhenSomebodyRevokesItsLease) {
   EXPECT_EQ(lost.get_future().wait_for(5s), std::future_status::ready);
   EXPECT_FALSE(mine.held());
   EXPECT_TRUE(eventually([&] { return !session.held(); }, 5s));  // the session asked, and knows too
+}
+
+TEST(Leadership, MayBeDestroyedByItsOwnLoss) {
+  TestServer server;
+  const Client client = server.client();
+  auto session = Session::open(client).or_throw();
+  auto mine = std::make_optional(Election(session, "e").campaign("v").or_throw());
+  std::promise<void> done;
+  const std::stop_callback on_lost(mine->lost(), [&] {
+    mine.reset();
+    done.set_value();
+  });
+  session.close().or_throw();
+  EXPECT_EQ(done.get_future().wait_for(5s), std::future_status::ready);
 }
 
 TEST(Leadership, IsToldOfARemovalThatACompactionHides) {
@@ -300,6 +315,22 @@ TEST(Election, NamesTheOwnerOfAKeyBelowItsName) {
     EXPECT_EQ(error.code, Code::kFailedPrecondition);
     EXPECT_NE(error.message.find(below.key()), std::string::npos) << error.message;
   }
+}
+
+TEST(Election, StaysBelowTheKeyPrefix) {
+  TestServer server;
+  const Client all = server.client();
+  auto options = server.options();
+  options.key_prefix = "team/";
+  const Client client = Client::open(options).or_throw();
+  const auto session = Session::open(client).or_throw();
+  const Election election(session, "e");
+  auto mine = election.campaign("v").or_throw();
+  EXPECT_TRUE(mine.key().starts_with("e/"));
+  EXPECT_TRUE(all.get("team/" + mine.key()).or_throw().has_value());
+  EXPECT_EQ(election.leader().or_throw()->key, mine.key());
+  (void)all.del("team/" + mine.key()).or_throw();
+  EXPECT_TRUE(eventually([&] { return mine.lost().stop_requested(); }));
 }
 
 TEST(Election, GoesOnThroughARestartOfTheServer) {

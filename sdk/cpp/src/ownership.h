@@ -30,7 +30,10 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
  private:
   struct Fire {
     std::stop_source lost;
-    void operator()() { lost.request_stop(); }
+    void operator()() {
+      std::stop_source kept = lost;  // a stop callback of the user's may destroy all this
+      kept.request_stop();
+    }
   };
 
   void follow();
