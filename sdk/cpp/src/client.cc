@@ -5,6 +5,7 @@
 
 #include "codec.h"
 #include "core.h"
+#include "retry.h"
 
 namespace conclave {
 inline namespace v1 {
@@ -29,6 +30,8 @@ Status check(const ClientOptions& options) {
     return fail(Code::kInvalidArgument, "callback_threads: 1 to " + std::to_string(kCallbackThreadsMax));
   return {};
 }
+
+constexpr std::chrono::milliseconds kConflictPauseMax{500};  // between two attempts of update()
 
 }  // namespace
 
@@ -77,6 +80,42 @@ Result<TxnResult> Client::commit(const Txn& txn, CallOptions call) const {
   auto reply = core.call(internal::path::kTxn, internal::encode_txn(txn, core.keys()), Effect::kOnce, call);
   if (!reply) return fail(std::move(reply.error()));
   return internal::decode_txn(reply->json, core.keys());
+}
+
+Result<PutResult> Client::update(std::string_view key, const UpdateFunction& change, UpdateOptions options) const {
+  if (!change) return fail(Code::kInvalidArgument, "update: there is no function");
+  const std::string name(key);
+  const auto& stop = options.call.stop;
+  const auto deadline = internal::deadline_of(options.call, handle_->core()->call_timeout());
+  internal::Backoff backoff(kConflictPauseMax);
+  auto now = get(name, {.call = internal::rest_of(deadline, stop)});
+  if (!now) return fail(std::move(now.error()));
+  for (int conflicts = 0;;) {
+    auto value = change(*now);
+    if (!value) return fail(std::move(value.error()));
+    Txn txn;
+    txn.when(compare::mod_revision(name) == (*now ? (*now)->mod_revision : Revision{}))
+        .then(op::put(name, std::move(*value),
+                      {.lease = options.lease.value_or(LeaseId{}), .ignore_lease = *now && !options.lease}))
+        .otherwise(op::get(name));
+    auto result = commit(txn, internal::rest_of(deadline, stop));
+    if (!result) return fail(std::move(result.error()));
+    if (result->succeeded) return PutResult{.revision = result->revision, .previous = std::move(*now)};
+    const RangeResult* found = result->results.empty() ? nullptr : result->results.front().range();
+    if (found == nullptr) return fail(Code::kInternal, "the server's answer to the update has no key");
+    // What came along serves the second attempt. Then there is a crowd: each waits a little and reads again.
+    if (++conflicts == 1) {
+      *now = found->kvs.empty() ? std::nullopt : std::optional<KeyValue>(found->kvs.front());
+      continue;
+    }
+    internal::pause_until(std::min(deadline, internal::after(backoff.next())), stop);
+    if (stop.stop_requested()) return fail(Code::kCancelled, "stopped by the caller");
+    if (internal::BootClock::now() >= deadline)
+      return fail(Code::kDeadlineExceeded,
+                  name + ": changed by others during " + std::to_string(conflicts) + " attempts; nothing was stored");
+    now = get(name, {.call = internal::rest_of(deadline, stop)});
+    if (!now) return fail(std::move(now.error()));
+  }
 }
 
 Result<Revision> Client::compact(Revision revision, CompactOptions options) const {

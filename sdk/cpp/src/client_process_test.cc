@@ -3,8 +3,10 @@
 #include <chrono>
 #include <future>
 #include <thread>
+#include <vector>
 
 #include "conclave/client.h"
+#include "conclave/session.h"
 #include "test_server.h"
 
 namespace conclave {
@@ -199,6 +201,108 @@ TEST(Client, SendsNothingWhenThereIsNoTime) {
   EXPECT_EQ(put.error().code, Code::kDeadlineExceeded);
   EXPECT_EQ(put.error().outcome, Outcome::kNothingHappened);
   EXPECT_FALSE(client.get("k").or_throw().has_value());
+}
+
+Result<std::string> one_more(const std::optional<KeyValue>& now) {
+  return std::to_string((now ? std::stoi(now->value) : 0) + 1);
+}
+
+TEST(ClientUpdate, LosesNoChangeOfSeveralAtOnce) {
+  TestServer server;
+  const Client client = server.client();
+  constexpr int kThreads = 4;
+  constexpr int kEach = 25;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&client] {
+      for (int n = 0; n < kEach; ++n) (void)client.update("n", one_more, {.call = {.timeout = 60s}}).or_throw();
+    });
+  }
+  threads.clear();
+  const auto counted = client.get("n").or_throw();
+  EXPECT_EQ(counted->value, std::to_string(kThreads * kEach));
+  EXPECT_EQ(counted->version, kThreads * kEach);
+}
+
+TEST(ClientUpdate, ReadsAgainWhatChangedMeanwhile) {
+  TestServer server;
+  const Client client = server.client();
+  std::vector<std::string> seen;
+  const auto updated = client
+                           .update("k",
+                                   [&](const std::optional<KeyValue>& now) -> Result<std::string> {
+                                     seen.push_back(now ? now->value : "nothing");
+                                     if (seen.size() < 4) (void)client.put("k", std::to_string(seen.size())).or_throw();
+                                     return seen.back() + "!";
+                                   })
+                           .or_throw();
+  EXPECT_EQ(seen, (std::vector<std::string>{"nothing", "1", "2", "3"}));
+  EXPECT_EQ(updated.previous->value, "3");
+  const auto stored = client.get("k").or_throw();
+  EXPECT_EQ(stored->value, "3!");
+  EXPECT_EQ(stored->mod_revision, updated.revision);
+}
+
+TEST(ClientUpdate, StoresNothingWhenTheFunctionRefusesOrTheOthersNeverRest) {
+  TestServer server;
+  const Client client = server.client();
+  const auto refused = client.update(
+      "k", [](const auto&) -> Result<std::string> { return fail(Code::kNotFound, "there is no such order"); });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "there is no such order");
+  EXPECT_FALSE(client.get("k").or_throw().has_value());
+  EXPECT_EQ(client.update("k", nullptr).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(client.update("", one_more).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(client.update("k", one_more, {.call = {.timeout = 0ms}}).error().code, Code::kDeadlineExceeded);
+
+  const auto late = client.update("k",
+                                  [&](const auto&) -> Result<std::string> {
+                                    (void)client.put("k", "theirs").or_throw();
+                                    return "ours";
+                                  },
+                                  {.call = {.timeout = 500ms}});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(client.get("k").or_throw()->value, "theirs");
+
+  std::stop_source source;
+  const auto stopped = client.update("k",
+                                     [&](const auto&) -> Result<std::string> {
+                                       source.request_stop();
+                                       return "ours";
+                                     },
+                                     {.call = {.stop = source.get_token()}});
+  EXPECT_EQ(stopped.error().code, Code::kCancelled);
+  EXPECT_EQ(client.get("k").or_throw()->value, "theirs");
+}
+
+TEST(ClientUpdate, KeepsTheLeaseUnlessTold) {
+  TestServer server;
+  const Client client = server.client();
+  auto session = Session::open(client, {.ttl = 10s}).or_throw();
+  (void)client.update("n", one_more, {.lease = session.lease()}).or_throw();
+  EXPECT_EQ(client.get("n").or_throw()->lease, session.lease());
+  (void)client.update("n", one_more).or_throw();
+  EXPECT_EQ(client.get("n").or_throw()->lease, session.lease());
+  (void)client.update("n", one_more, {.lease = LeaseId{}}).or_throw();
+  EXPECT_EQ(client.get("n").or_throw()->lease, LeaseId{});
+}
+
+TEST(ClientUpdate, TellsThatAnUnansweredStoreMayHaveHappened) {
+  TestServer server;
+  const Client client = server.client();
+  int calls = 0;
+  const auto updated = client.update("k",
+                                     [&](const auto&) -> Result<std::string> {
+                                       ++calls;
+                                       server.pause();
+                                       return "v";
+                                     },
+                                     {.call = {.timeout = 300ms}});
+  server.resume();
+  ASSERT_FALSE(updated);
+  EXPECT_EQ(updated.error().outcome, Outcome::kMayHaveHappened);
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(Client, RefusesEverythingOnceClosed) {

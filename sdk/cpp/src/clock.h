@@ -37,5 +37,10 @@ inline TimePoint deadline_of(const CallOptions& call, std::optional<std::chrono:
   if (call.timeout) return after(*call.timeout);
   return usual ? after(*usual) : kNever;
 }
+// What is left of a call's time, for one of its parts. Rounded up, but no time left is no time.
+inline CallOptions rest_of(TimePoint deadline, const std::stop_token& stop) {
+  if (deadline == kNever) return {.timeout = std::chrono::milliseconds::max(), .stop = stop};
+  return {.timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline - BootClock::now()), .stop = stop};
+}
 
 }  // namespace conclave::inline v1::internal

@@ -1,6 +1,7 @@
 #include "retry.h"
 
 #include <algorithm>
+#include <condition_variable>
 
 #include "random.h"
 
@@ -8,7 +9,7 @@ namespace conclave::inline v1::internal {
 
 namespace {
 constexpr std::chrono::milliseconds kBackoffMin{50};
-constexpr int kDoublingsMax = 6;
+constexpr int kDoublingsMax = 20;
 constexpr std::chrono::seconds kSlotLength{5};
 constexpr std::int64_t kRetriesAlways = 10;
 constexpr std::int64_t kCallsPerRetry = 10;
@@ -18,6 +19,13 @@ std::chrono::milliseconds Backoff::next() {
   const auto limit = std::min(max_, kBackoffMin * (1 << std::min(attempt_, kDoublingsMax)));
   ++attempt_;
   return std::chrono::milliseconds(random_below(static_cast<std::uint64_t>(limit.count()) + 1));
+}
+
+void pause_until(TimePoint until, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_until(lock, stop, until, [] { return false; });
 }
 
 RetryBudget::Slot& RetryBudget::slot(TimePoint now) {

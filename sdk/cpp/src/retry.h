@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <stop_token>
 
 #include "clock.h"
 
@@ -21,6 +22,9 @@ class Backoff {
   std::chrono::milliseconds max_;
   int attempt_ = 0;
 };
+
+// In the caller's thread.
+void pause_until(TimePoint until, const std::stop_token& stop);
 
 // For members that answer badly. Retries are at most a tenth of the calls of the last minute, plus ten.
 class RetryBudget {

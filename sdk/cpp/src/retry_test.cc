@@ -31,5 +31,23 @@ TEST(Backoff, StaysBelowItsLimit) {
   for (int i = 0; i < 100; ++i) EXPECT_LE(short_one.next(), 100ms);
 }
 
+TEST(Backoff, GrowsToItsMostAndStaysThere) {
+  Backoff usual;
+  Backoff patient(30s);
+  auto longest = 0ms;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_LE(usual.next(), 2s);
+    const auto pause = patient.next();
+    EXPECT_LE(pause, 30s);
+    if (i == 0) {
+      EXPECT_LE(pause, 50ms);
+    }
+    longest = std::max(longest, pause);
+  }
+  EXPECT_GT(longest, 10s);  // all of ninety below a third of it: never
+  patient.reset();
+  EXPECT_LE(patient.next(), 50ms);
+}
+
 }  // namespace
 }  // namespace conclave::inline v1::internal

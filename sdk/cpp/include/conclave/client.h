@@ -60,6 +60,9 @@ struct ServerStatus {
   std::int64_t database_bytes = 0;
 };
 
+// What the key holds now (nothing: it does not exist) to what it shall hold. An error ends the update as it is.
+using UpdateFunction = std::function<Result<std::string>(const std::optional<KeyValue>& now)>;
+
 class [[nodiscard]] Client {
  public:
   // Checks the options and returns at once; members that do not answer are no error here. kInvalidArgument: no
@@ -71,6 +74,11 @@ class [[nodiscard]] Client {
   Result<PutResult> put(std::string_view key, std::string_view value, PutOptions options = {}) const;
   Result<DeleteResult> del(std::string_view key, DeleteOptions options = {}) const;
   Result<TxnResult> commit(const Txn& txn, CallOptions call = {}) const;
+  // Reads, lets `change` say the new value, and stores it if the key is still as it was read; if it is not, all of it
+  // again, until the deadline (kDeadlineExceeded). `change` runs in the caller's thread, perhaps
+  // several times, and what it throws passes through. `previous` is what the last call of it was given. A store that
+  // was never answered is not repeated: kMayHaveHappened.
+  Result<PutResult> update(std::string_view key, const UpdateFunction& change, UpdateOptions options = {}) const;
   Result<Revision> compact(Revision revision, CompactOptions options = {}) const;  // gives the store's revision
 
   Result<ServerStatus> status(CallOptions call = {}) const;  // of the member in use

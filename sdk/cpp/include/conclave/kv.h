@@ -74,6 +74,11 @@ struct DeleteResult {
   std::vector<KeyValue> previous = {};  // with `prev_kv`
 };
 
+struct UpdateOptions {
+  std::optional<LeaseId> lease = std::nullopt;  // unset: the key keeps the lease it has, a new key gets none
+  CallOptions call = {};                        // all attempts together
+};
+
 struct CompactOptions {
   bool physical = false;  // answer only when the history is gone from the database
   CallOptions call = {};
