@@ -47,7 +47,7 @@ class LoopTest : public testing::Test {
                    },
                .commit = [](std::vector<LogEntry>) {},
                .members = [] { return std::vector<apply::Member>(); },
-               .membership_changed = [] {},
+               .members_changed = [] {},
                .snapshot_needed = [](uint64_t, uint64_t) {},
                .snapshot_offered = [](const raft::SnapshotOffer&) {}}) {}
 

@@ -55,6 +55,7 @@ class Stranger final : public Network::Receiver {
   }
   void on_unreachable(uint64_t) override {}
   void on_removed() override {}
+  void on_other_folder() override {}
   void describe_cluster(std::function<void(Bytes)>) override {}
 
   uint64_t asked = 0;

@@ -1,12 +1,16 @@
 // What a client does without any server.
 #include "conclave/client.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "conclave/shutdown.h"
@@ -65,8 +69,42 @@ TEST(Client, FailsUnavailableWhenNobodyAnswersInTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
 }
 
+// Takes connections and a request on each, and hangs up.
+class HangsUp {
+ public:
+  HangsUp() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(socket_, 64), 0);
+    EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    thread_ = std::thread([this] {
+      for (int peer = ::accept(socket_, nullptr, nullptr); peer >= 0; peer = ::accept(socket_, nullptr, nullptr)) {
+        char request[4096];
+        (void)::recv(peer, request, sizeof(request), 0);
+        ::close(peer);
+      }
+    });
+  }
+  ~HangsUp() {
+    ::shutdown(socket_, SHUT_RDWR);
+    thread_.join();
+    ::close(socket_);
+  }
+  const std::string& url() const { return url_; }
+
+ private:
+  int socket_;
+  std::string url_;
+  std::thread thread_;
+};
+
 TEST(Client, StopsRepeatingWhenTheBudgetOfRetriesIsSpent) {
-  const Client client = Client::open({.endpoints = {"http://127.0.0.1:1"}}).or_throw();
+  const HangsUp server;
+  const Client client = Client::open({.endpoints = {server.url()}}).or_throw();
   bool spent = false;
   for (int i = 0; i < 30 && !spent; ++i) {
     const auto get = client.get("k", {.call = {.timeout = 200ms}});
