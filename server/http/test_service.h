@@ -23,10 +23,10 @@ class Journal {
     changed_.notify_all();
   }
   // False: not within ten seconds.
-  bool wait_for(const std::string& entry) {
+  bool wait_for(const std::string& entry, int times = 1) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(10),
-                             [&] { return std::find(entries_.begin(), entries_.end(), entry) != entries_.end(); });
+                             [&] { return std::count(entries_.begin(), entries_.end(), entry) >= times; });
   }
   std::vector<std::string> entries() {
     std::lock_guard lock(mutex_);
