@@ -114,6 +114,6 @@ class SCOPED_CAPABILITY ReadLock {
 // Names the calling thread (15 characters at most) and blocks all signals in it: main handles them.
 void begin_thread(const char* name);
 
-// Asks that the calling thread goes before the process's others: commits or heartbeats wait for it. A wish: without the
-// privilege (CAP_SYS_NICE or a limit) all threads stay equal.
+// Asks that the calling thread goes before the process's others: commits or heartbeats wait for it. A better niceness
+// and a short slice, each as far as it is granted: niceness needs CAP_SYS_NICE or a limit, the slice Linux 6.12.
 void hurry_thread();
