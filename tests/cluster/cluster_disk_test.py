@@ -15,7 +15,8 @@ from load import Load
 from pulse import Pulse
 
 VALUE = "v" * 2_000
-TMPFS = "size=256m"  # of which the Raft log takes 32 MiB from the start
+TMPFS = 256       # MiB for five rounds, of which the Raft log takes 32 from the start
+TMPFS_ROUND = 48  # for each further one: what is written meanwhile
 ROOM = 64 << 20      # left on each, lest they fill up by themselves
 WRITES_AGAIN = 2 * ELECTION
 LED_AGAIN = 3 * ELECTION  # once it is told: the leader looks each half second, and whom it asks has to win
@@ -25,12 +26,14 @@ TTL = 5
 class Tmpfs:
     """One for each member; its log is elsewhere."""
 
+    size = TMPFS  # MiB
+
     def __init__(self, member):
         self.member, self.mount = member, os.path.join(member.folder, "disk")
         self.ballast = os.path.join(self.mount, "ballast")
         member.data = os.path.join(self.mount, "data")
         os.mkdir(self.mount)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", TMPFS, "tmpfs", self.mount], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.size}m", "tmpfs", self.mount], check=True)
 
     def fill(self):
         self.has_room()
@@ -185,6 +188,7 @@ def main():
     program, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 32)
     if MOUNTED in os.environ:
+        Tmpfs.size = TMPFS + TMPFS_ROUND * max(0, count - 5)
         return run(program, count, seed, Tmpfs)
     way = way_to_mount() if "limit" not in sys.argv[4:] else None
     if way is None:
