@@ -254,6 +254,25 @@ TEST(EtcdRecord, FollowsALeaderOfWhomItHasNotHeard) {
   });
 }
 
+// Who joins is told who takes part by one that knows it now: what a member has applied so far may be of the past.
+TEST(EtcdRecord, WhoHearsNobodyTellsNobodyWhoTakesPart) {
+  for_seeds(6, [](uint64_t seed) {
+    constexpr SimulatedNetwork::Node kJoiner = 77;
+    Scenario scenario({.nodes = 3, .seed = seed});
+    const size_t away = scenario.follower(scenario.await_leader());
+    const auto asked = [&] {
+      return scenario.cluster.network.ask_cluster(kJoiner, scenario.cluster.node(away).options.peer_urls);
+    };
+    scenario.cut_off(away);
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_FALSE(asked()) << "it told what it has";
+      scenario.run_for(milliseconds(200));
+    }
+    scenario.cluster.network.heal_all();
+    EXPECT_TRUE(scenario.until([&] { return asked().has_value(); }));
+  });
+}
+
 // "Has already been bootstrapped": a member whose folder was lost was started again as a new one. With the vote of what
 // it had promised it elects one that never heard of it, and what was acknowledged is gone.
 TEST(EtcdRecord, MemberWithoutItsFolderIsNotLetIn) {

@@ -45,6 +45,7 @@ SUITES = {
     "cluster": ("sim_cluster_test", "Cluster.IsLinearizable*", one_seed),
     "members": ("sim_cluster_test", "Cluster.MembersComeAndGo", one_seed),
     "store": ("store_crash_test", "StoreFaults.*", None),
+    "record": ("sim_etcd_record_test", "EtcdRecord.WhoHearsNobody*", None),
 }
 RAFT_SEEDS = 6000  # some take less than the start of a process: all in one, and alone only the one that fails
 

@@ -12,6 +12,7 @@ RAFT = ("raft",)  # cores alone, under server/raft/faults_test.cc; and the whole
 RAFT_AND_CLUSTER = ("raft", "cluster")
 MEMBER = ("power", "cluster", "damage")
 CLUSTER = ("cluster",)
+RECORD = ("record",)
 MEMBERS = ("members", "cluster")  # with members that come and go, and so with more snapshots
 
 TABLE = [
@@ -127,7 +128,7 @@ TABLE = [
          "  std::unique_ptr<mvcc::Reader> opened_early_;"),
     ]),
     # --- Between members
-    Mutation("described_without_read", "who takes part is told from what this member has applied so far", MEMBERS, [
+    Mutation("described_without_read", "who takes part is told from what this member has applied so far", RECORD, [
         ("server/member/member_network.cc",
          "  linearize([this, answer = std::move(answer)](const Status& status) {\n"
          "    answer(status ? describe(cluster_id(), applier_->members()) : Bytes());\n  });",
