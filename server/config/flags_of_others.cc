@@ -24,7 +24,9 @@ constexpr std::string_view kGone = "etcd's v2 API and proxy do not exist here";
 
 constexpr std::string_view kTls = "TLS comes with a later release; leave it out, and put a TLS proxy before the server";
 constexpr std::string_view kAuth = "users and roles come with a later release; leave it out";
-constexpr std::string_view kGrpc = "gRPC comes with a later release; leave it out, and use the JSON gateway";
+constexpr std::string_view kStreams = "a connection may have 16,384 open calls; leave it out";
+constexpr std::string_view kPings = "clients may ping as often as they like; leave it out";
+constexpr std::string_view kKeepalive = "a client that is gone is noticed by TCP's keepalive, in 90 s; leave it out";
 constexpr std::string_view kDiscovery = "discovery comes with a later release; leave it out";
 constexpr std::string_view kTracing = "tracing comes with a later release; leave it out";
 constexpr std::string_view kSlow = "slow requests are not logged yet; leave it out";
@@ -116,10 +118,10 @@ std::vector<Flag> make() {
       missing("auth-token-ttl", Kind::kNumber, kAuth, "300"),
       missing("bcrypt-cost", Kind::kNumber, kAuth, "10"),
 
-      missing("max-concurrent-streams", Kind::kNumber, kGrpc, "4294967295"),
-      missing("grpc-keepalive-min-time", Kind::kDuration, kGrpc, "5s"),
-      missing("grpc-keepalive-interval", Kind::kDuration, kGrpc, "2h"),
-      missing("grpc-keepalive-timeout", Kind::kDuration, kGrpc, "20s"),
+      missing("max-concurrent-streams", Kind::kNumber, kStreams, "4294967295"),
+      missing("grpc-keepalive-min-time", Kind::kDuration, kPings, "5s"),
+      missing("grpc-keepalive-interval", Kind::kDuration, kKeepalive, "2h"),
+      missing("grpc-keepalive-timeout", Kind::kDuration, kKeepalive, "20s"),
       missing("enable-grpc-gateway", Kind::kSwitch, "the JSON gateway cannot be switched off yet; leave it out",
               "true"),
 

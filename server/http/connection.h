@@ -1,188 +1,98 @@
-// One HTTP/1.x connection: requests one after another, each a call, a plain request or a stream. Lives on one io
-// thread; only what ReplyTarget and PlainTarget declare may be called from others. It reads ahead while a call is
-// handled, which also tells it when the client is gone.
+// One client's connection, whatever is spoken on it: the socket, what waits to be written to it, and its turns in the
+// passes of its io thread. What is read and what is answered is the business of the class below: Http1Connection, which
+// every connection begins as, or Http2Connection, which takes the socket over when it reads HTTP/2's preface.
 //
-// connection.cc: the socket and its life. connection_request.cc: heads, bodies, calls. connection_stream.cc: streams.
+// Io thread only, but for what a derived class declares for others.
 #pragma once
 
-#include <atomic>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "http/body.h"
 #include "http/handler.h"
 #include "http/io_thread.h"
-#include "http/json_parse.h"
 #include "http/output.h"
-#include "http/request.h"
-#include "http/response.h"
 
 namespace http {
 
-class Stream;
-
 void shrink(std::string& text);  // empties a buffer; an idle connection keeps no more than kIdleBufferBytes of it
 
-class Connection final : public ReplyTarget, public PlainTarget, public std::enable_shared_from_this<Connection> {
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // Takes the socket over.
-  Connection(IoThread& io, int socket, std::shared_ptr<const Peer> peer, bool tcp);
-  ~Connection() override;
+  using Socket = boost::asio::posix::stream_descriptor;
 
-  // Any thread.
-  void answer(uint64_t call, Answer answer) override;
-  void answer_now(uint64_t call, const Message& response) override;
-  void answer_part(uint64_t call, std::shared_ptr<const Encoded> part, bool last) override;
-  bool wanted(uint64_t call) const override { return wanted_call_.load(std::memory_order_acquire) == call; }
-  void answer_plain(uint64_t call, PlainResponse response) override;
+  Connection(IoThread& io, Socket socket, std::shared_ptr<const Peer> peer, bool tcp);
+  virtual ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
-  // Io thread, called by it only.
-  void start();
-  void receive(Letter& letter);
-  void run_call();
-  void pump();
-  void settle();
-  void begin_pass();  // after next_pass()
-  void sweep(IoThread::Clock::time_point now);
-  void begin_stop();
-  void abort();  // closes at once; a stream hears on_cancel()
+  // Called by the io thread.
+  virtual void start() = 0;
+  virtual void receive(Letter& letter) = 0;
+  virtual void run_calls() = 0;            // after IoThread::call_ready()
+  virtual void pump(uint64_t stream) = 0;  // after Stream::wake()
+  virtual void sweep(IoThread::Clock::time_point now) = 0;
+  virtual void begin_stop() = 0;
+  void settle();      // after IoThread::unsettled()
+  void begin_pass();  // after IoThread::next_pass()
+  void abort();       // closes at once; streams hear on_cancel()
   size_t slot() const { return slot_; }
   void set_slot(size_t slot) { slot_ = slot; }
 
- private:
-  enum class Phase {
-    kHead,    // between requests, or within a head
-    kBody,    // reading a body whole
-    kCall,    // a handler has it
-    kStream,  // a stream, whether or not its body has ended
-    kLinger,  // the last answer is out; the client gets time to read it
-    kClosed,
-  };
-  class StreamSink;
+ protected:
+  // What the protocol has to say.
+  virtual bool wants_input() const = 0;
+  virtual void on_input(std::string_view data) = 0;
+  virtual void on_eof() = 0;
+  virtual void before_write() = 0;  // brings what is to be written into out_
+  virtual void after_write() = 0;
+  virtual void on_abort() = 0;                                   // its calls and streams end
+  virtual void on_written_all() {}                               // out_ is empty
+  virtual size_t write_progress_bytes_min() const { return 1; }  // in a write_timeout, from a client that is read to
 
-  // connection.cc
+  // Whatever changes the connection within a round ends with this; settle() then brings socket and state together once.
   void unsettle();
   void wait_read();
-  void write();
-  void note_blocked(size_t written);
-  void wait_write();
+  // Of what a connection may do in a pass, `done` of which is done.
   size_t pass_bytes_left(size_t done);
+  size_t pass_bytes_left_to_make() { return pass_bytes_left(static_cast<size_t>(sent_ + out_.size() - pass_made_)); }
   void wait_pass();
-  bool account();
-  void on_readable();
-  void on_eof();
-  void feed(std::string_view data);
-  void consume(std::string_view& in);
-  bool wants_input() const;
-  void close_after_output(bool linger);
-  void finish_request();
-  void set_deadline(std::chrono::milliseconds in) { deadline_ = io_.now() + in; }
-  void set_call_deadline();
-  void on_call_deadline();
-
-  // connection_request.cc
-  void begin_request();
-  void read_head(std::string_view& in);
-  void on_head();
-  void on_gateway_head();
-  bool read_timeout(std::string_view text);
-  void read_body(std::string_view& in);
-  void complete_body(std::string_view body);
-  void complete_message(std::string_view body);
-  bool decide_keep_alive(bool discards_body);
-  void refuse(std::string_view answer);
-  void refuse_text(int status, std::string_view body, std::string_view headers = {});
-  void refuse_error(const Error& error);
-  void refuse_crowded();
-  void fail_connection(int status);
-  HeadOptions head_options() const;
-  CallInfo call_info();
-  bool pending(uint64_t call) const { return phase_ == Phase::kCall && call == call_; }
-  void begin_call();
-  void respond(const Answer& answer);
-  void respond_json(std::string& body);  // may take it
-  void respond_part(const Part& part);
-  void respond_plain(const PlainResponse& response);
-  bool head_only() const { return head_.method == "HEAD"; }
-  Error too_large(size_t size) const;
-
-  // connection_stream.cc
-  void open_stream();
-  void read_stream(std::string_view& in);
-  void deliver();
-  void half_close();
-  void send_on_stream(std::string_view bytes, const std::shared_ptr<const Encoded>* shared);
-  void add_chunk(std::string_view bytes, const std::shared_ptr<const Encoded>* shared);
-  void stream_head(int status, std::string_view type, std::string_view more);
-  void end_stream(const Status& outcome);
-  std::unique_ptr<StreamHandler> close_stream();
-  bool output_full() const { return out_.size() >= kStreamOutputBytesMax; }
+  // What is kept of this connection's requests goes into the sum of all; false: that is over the limit, and this
+  // connection has a part in it.
+  bool account(size_t kept);
+  bool closed() const { return !socket_; }
+  int native_socket() { return socket_->native_handle(); }
+  // Another class goes on with the socket; this object is over.
+  Socket release();
 
   IoThread& io_;
   const std::shared_ptr<Inbox> inbox_;
   const std::shared_ptr<const Peer> peer_;
   const bool tcp_;
-  std::optional<boost::asio::posix::stream_descriptor> socket_;
-  size_t slot_ = 0;
-
-  Phase phase_ = Phase::kHead;
-  bool unsettled_ = false;
-  bool reading_ = false;  // waiting for the socket to be readable
-  bool writing_ = false;  // waiting for it to be writable
-  bool read_eof_ = false;
-  bool closing_ = false;       // after the output
-  bool linger_ = false;        // not before the client has closed, or some time
-  bool input_paused_ = false;  // requests wait in in_ until the output has drained
-  bool awaits_pass_ = false;   // it has had its share of this one
-  uint64_t pass_ = 0;          // the one that the two below are of
-  uint64_t pass_sent_ = 0;     // sent_ when it began
-  uint64_t pass_made_ = 0;     // sent_ and what waited in out_ when it began
-  uint64_t sent_ = 0;
-  size_t accounted_ = 0;  // of Shared::requests_bytes
-  IoThread::Clock::time_point deadline_ = IoThread::Clock::time_point::max();
-  IoThread::Clock::time_point write_deadline_ = IoThread::Clock::time_point::max();
-  size_t write_progress_ = 0;  // since the write deadline was set
-  bool parts_wait_ = false;    // in out_, of an answer in parts
-  std::string in_;             // received, not yet consumed
   Output out_;
+  bool read_eof_ = false;
+  bool writing_ = false;      // waiting for the socket to be writable
+  bool awaits_pass_ = false;  // it has had its share of this one
+  IoThread::Clock::time_point write_deadline_ = IoThread::Clock::time_point::max();
 
-  // The request at hand.
-  RequestHead head_;
-  std::optional<RequestParser> parser_;
-  const Router::Endpoint* endpoint_ = nullptr;
-  bool http_1_1_ = true;
-  bool keep_alive_ = true;
-  std::string body_;
-  BodyReader body_reader_;
-  size_t body_seen_ = 0;         // of it, also when it is not kept
-  size_t body_seen_before_ = 0;  // at the last sweep that found progress
-  bool draining_ = false;        // it was refused: its body is dropped
-  std::string query_;
-  std::string path_;
-  uint64_t call_ = 0;
-  std::atomic<uint64_t> wanted_call_{0};  // call_ while it is being handled, for other threads
-  size_t call_bytes_ = 0;                 // of the body whose message is being handled
-  bool in_parts_ = false;                 // a part of its answer is on its way
-  MessagePtr request_;
-  std::optional<IoThread::Clock::time_point> call_deadline_;
-  std::unique_ptr<boost::asio::steady_timer> call_timer_;
+ private:
+  void on_readable();
+  void write();
+  void note_blocked(size_t written);
+  void wait_write();
 
-  // The stream at hand.
-  std::shared_ptr<Stream> stream_;
-  std::unique_ptr<StreamHandler> handler_;
-  json::Scanner scanner_;
-  std::string stream_in_;
-  bool stream_headed_ = false;  // the head of the answer is out
-  bool half_closed_ = false;    // told to the handler
-  bool skip_body_ = false;      // the rest of the body cannot be understood
-  bool framing_lost_ = false;   // its chunks make no sense
-  bool held_back_ = false;      // messages wait for the handler or the output
-  bool pull_again_ = false;     // when the output has drained
+  std::optional<Socket> socket_;
+  size_t slot_ = 0;
+  bool unsettled_ = false;
+  bool reading_ = false;    // waiting for the socket to be readable
+  uint64_t pass_ = 0;       // the one that the two below are of
+  uint64_t pass_sent_ = 0;  // sent_ when it began
+  uint64_t pass_made_ = 0;  // sent_ and what waited in out_ when it began
+  uint64_t sent_ = 0;
+  size_t accounted_ = 0;       // of Shared::requests_bytes
+  size_t write_progress_ = 0;  // since the write deadline was set
 };
 
 }  // namespace http

@@ -2,8 +2,10 @@
 
 #include <deque>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/check.h"
+#include "http/grpc_wire.h"
 #include "http/json_table.h"
 #include "http/json_write.h"
 #include "http/path.h"
@@ -65,28 +67,43 @@ void PlainReply::send(PlainResponse response) {
 // --- Streams
 
 std::shared_ptr<const Encoded> encode(Codec codec, const Message& response) {
-  CHECK(codec == Codec::kJson, "the gRPC codec comes with HTTP/2");
   auto encoded = std::make_shared<Encoded>();
   encoded->codec = codec;
-  json::append_result(encoded->bytes, response);
+  if (codec == Codec::kGrpc) {
+    grpc::append(encoded->bytes, response);
+  } else {
+    json::append_result(encoded->bytes, response);
+  }
   return encoded;
 }
 
 struct PartsEncoder::State {
+  Codec codec = Codec::kJson;
   std::string bytes;
   json::PartsWriter writer;
 };
 
-PartsEncoder::PartsEncoder(Codec codec) : state_(std::make_unique<State>()) {
-  CHECK(codec == Codec::kJson, "the gRPC codec comes with HTTP/2");
-}
+PartsEncoder::PartsEncoder(Codec codec) : state_(std::make_unique<State>()) { state_->codec = codec; }
 PartsEncoder::PartsEncoder(PartsEncoder&&) noexcept = default;
 PartsEncoder& PartsEncoder::operator=(PartsEncoder&&) noexcept = default;
 PartsEncoder::~PartsEncoder() = default;
-void PartsEncoder::add(const Message& part) { state_->writer.add(state_->bytes, part); }
-void PartsEncoder::close() { state_->writer.close(state_->bytes); }
+
+// Protobuf messages one after another are one message, whose lists go on.
+void PartsEncoder::add(const Message& part) {
+  if (divisible()) return state_->writer.add(state_->bytes, part);
+  if (state_->bytes.empty()) state_->bytes.resize(grpc::kPrefixBytes);
+  part.AppendToString(&state_->bytes);
+}
+
+void PartsEncoder::close() {
+  if (divisible()) return state_->writer.close(state_->bytes);
+  if (state_->bytes.empty()) state_->bytes.resize(grpc::kPrefixBytes);
+  grpc::write_prefix(state_->bytes.data(), state_->bytes.size() - grpc::kPrefixBytes);
+}
+
 size_t PartsEncoder::size() const { return state_->bytes.size(); }
 std::string PartsEncoder::take() { return std::exchange(state_->bytes, {}); }
+Codec PartsEncoder::codec() const { return state_->codec; }
 
 // --- Query strings
 
@@ -129,9 +146,11 @@ struct Router::Tables {
   std::deque<PlainRoute> plain;
   TextMap<Endpoint> paths;
   TextMap<Endpoint> names;
+  std::unordered_set<std::string, TextHash, std::equal_to<>> services;
 
   void add(const std::string& name, const std::vector<std::string>& methods_paths, Endpoint endpoint) {
     CHECK(names.emplace(name, endpoint).second, name);
+    services.insert(name.substr(1, name.rfind('/') - 1));
     for (const std::string& path : methods_paths) {
       CHECK(path.starts_with("/v3/"), path);
       CHECK(paths.emplace(path, endpoint).second, path);
@@ -186,6 +205,8 @@ const Router::Endpoint* Router::find_path(std::string_view path) const {
   const auto at = tables_->paths.find(path);
   return at == tables_->paths.end() ? nullptr : &at->second;
 }
+
+bool Router::has_service(std::string_view service) const { return tables_->services.contains(service); }
 
 const Router::Endpoint* Router::find_name(std::string_view name) const {
   const auto at = tables_->names.find(name);

@@ -1,4 +1,4 @@
-// What a service looks like to the front end, whatever the wire is (JSON over HTTP/1.1, later gRPC over HTTP/2): a
+// What a service looks like to the front end, whatever the wire is (JSON over HTTP/1.1 or gRPC over HTTP/2): a
 // request message in, response messages out. Services fill a Router before the server starts; after that it is
 // read-only and shared by all io threads.
 //
@@ -41,6 +41,8 @@ struct CallInfo {
   std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
+enum class Codec : uint8_t { kJson, kGrpc };
+
 // --- Unary calls
 
 struct Encoded;  // below, with the streams
@@ -53,6 +55,7 @@ class ReplyTarget {
   virtual void answer_now(uint64_t call, const Message& response) = 0;
   virtual void answer_part(uint64_t /*call*/, std::shared_ptr<const Encoded> /*part*/, bool /*last*/) {}
   virtual bool wanted(uint64_t /*call*/) const { return true; }
+  virtual Codec codec() const { return Codec::kJson; }  // of the parts
 };
 
 // The right to answer one call, once, from any thread. On the io thread of the call the answer goes out without a hop.
@@ -80,6 +83,7 @@ class Reply {
   // False: nobody waits for the answer any more.
   bool wanted() const { return target_ != nullptr && target_->wanted(call_); }
   bool open() const { return target_ != nullptr; }
+  Codec codec() const { return target_ != nullptr ? target_->codec() : Codec::kJson; }  // of its parts
 
  private:
   std::shared_ptr<ReplyTarget> target_;
@@ -101,7 +105,7 @@ using UnaryHandler = std::function<void(UnaryCall)>;
 
 // --- Streams
 
-enum class Codec : uint8_t { kJson, kGrpc };
+inline constexpr size_t kGrpcMessageBytesMax = 0x7fff'ffff;  // that is sent; as grpc-go
 
 // A response message in the form one codec puts on the wire, to be sent to many streams.
 struct Encoded {
@@ -112,6 +116,8 @@ std::shared_ptr<const Encoded> encode(Codec codec, const Message& response);
 
 // One response message that is made in parts. Each part is a message of the response's type, with fields that come
 // after those of the part before; a list may go on from one part to the next. For any one thread at a time.
+//
+// gRPC says the length of a message before its first byte: then there is one part only, taken after close().
 class PartsEncoder {
  public:
   explicit PartsEncoder(Codec codec = Codec::kJson);
@@ -122,6 +128,8 @@ class PartsEncoder {
   void close();         // no more parts
   size_t size() const;  // of what was added since the last take()
   std::string take();   // for an Encoded of this codec
+  Codec codec() const;
+  bool divisible() const { return codec() == Codec::kJson; }
 
  private:
   struct State;
@@ -264,6 +272,7 @@ class Router {
   };
   const Endpoint* find_path(std::string_view path) const;  // gateway and plain paths
   const Endpoint* find_name(std::string_view name) const;  // gRPC names
+  bool has_service(std::string_view service) const;        // "etcdserverpb.KV"
 
  private:
   struct Tables;

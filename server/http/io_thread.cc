@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "http/connection.h"
+#include "http/http1_connection.h"
 #include "http/stream.h"
 
 namespace http {
@@ -121,18 +122,28 @@ void IoThread::run_calls() {
   if (ready_.empty()) return;
   const BatchHooks& hooks = shared_.options.hooks;
   if (hooks.begin) hooks.begin(index_);
-  // A handler never adds to `ready_`: the next request of a connection is read when the answer is settled.
-  for (const auto& connection : ready_) connection->run_call();
+  // A handler never adds to `ready_`: the next requests of a connection are read when the answers are settled.
+  for (const auto& connection : ready_) connection->run_calls();
   ready_.clear();
   if (hooks.end) hooks.end(index_);
 }
 
 void IoThread::adopt(int socket, std::shared_ptr<const Peer> peer, bool tcp) {
-  auto connection = std::make_shared<Connection>(*this, socket, std::move(peer), tcp);
+  Connection::Socket owned(context_, socket);
+  add(std::make_shared<Http1Connection>(*this, std::move(owned), std::move(peer), tcp));
+}
+
+void IoThread::add(const std::shared_ptr<Connection>& connection) {
   connection->set_slot(connections_.size());
   connections_.push_back(connection);
   connection->start();
   arm_sweep();
+}
+
+void IoThread::replace(Connection& connection, std::shared_ptr<Connection> by) {
+  CHECK(connections_[connection.slot()].get() == &connection);
+  by->set_slot(connection.slot());
+  connections_[connection.slot()] = std::move(by);
 }
 
 void IoThread::forget(Connection& connection) {

@@ -64,6 +64,8 @@ class IoThread {
 
   // Io thread only, from here on.
   void adopt(int socket, std::shared_ptr<const Peer> peer, bool tcp);
+  void add(const std::shared_ptr<Connection>& connection);
+  void replace(Connection& connection, std::shared_ptr<Connection> by);  // `by` goes on with its client
   void forget(Connection& connection);
   void call_ready(std::shared_ptr<Connection> connection) { ready_.push_back(std::move(connection)); }
   void woken(std::shared_ptr<Stream> stream) { woken_.push_back(std::move(stream)); }

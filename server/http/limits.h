@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 namespace http {
 
@@ -50,6 +51,13 @@ inline constexpr int kListenBacklog = 4096;
 inline constexpr std::chrono::milliseconds kLingerTimeout{2'000};  // for a client to read why its connection is closed
 inline constexpr std::chrono::milliseconds kAcceptPause{100};      // after running out of file descriptors
 inline constexpr std::chrono::seconds kLogPeriod{30};              // between two log lines about the same trouble
+
+// HTTP/2.
+inline constexpr uint32_t kHttp2CallsMax = 16'384;              // open at once on one connection
+inline constexpr size_t kHttp2CallsAtOnce = 64;                 // unary ones of one connection, before others' turn
+inline constexpr uint32_t kHttp2StreamWindow = 256 * 1024;      // that a client may send ahead in each call
+inline constexpr int32_t kHttp2ConnectionWindow = 1024 * 1024;  // and in all of them
+inline constexpr size_t kHttp2OutputBytesMax = 64 * 1024;       // framed, for the socket
 
 inline constexpr size_t kJsonDepthMax = 10'000;        // of skipped data, as Go's encoding/json
 inline constexpr size_t kJsonMessageDepthMax = 1'000;  // of messages: the parser recurses; --max-txn-ops ends far below

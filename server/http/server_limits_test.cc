@@ -251,7 +251,6 @@ TEST_F(ServerLimitsTest, Garbage) {
   const std::string_view cases[] = {
       "GARBAGE\r\n\r\n",
       "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
       "GET / HTTP/2.0\r\n\r\n",
       "GET /health HTTP/1.1\r\n\r\n",  // no Host
       "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",

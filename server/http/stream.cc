@@ -5,7 +5,8 @@
 
 namespace http {
 
-Stream::Stream(IoThread& io, Connection& connection) : io_(&io), inbox_(io.inbox()), connection_(&connection) {}
+Stream::Stream(IoThread& io, Connection& connection, uint64_t id, Codec codec)
+    : io_(&io), inbox_(io.inbox()), connection_(&connection), id_(id), codec_(codec) {}
 
 void Stream::wake() {
   if (woken_.exchange(true, std::memory_order_acq_rel)) return;  // already on its way
@@ -35,7 +36,7 @@ Status Stream::outcome() {
 
 void Stream::pump() {
   woken_.store(false, std::memory_order_release);  // before the pull: what comes during it wakes again
-  if (connection_ != nullptr) connection_->pump();
+  if (connection_ != nullptr) connection_->pump(id_);
 }
 
 }  // namespace http

@@ -1,4 +1,4 @@
-// The handle of an HTTP/1.1 stream that services hold. Everything of the stream itself is in its connection.
+// The handle of a stream that services hold. Everything of the stream itself is in its connection.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,13 @@ class IoThread;
 
 class Stream final : public ServerStream, public std::enable_shared_from_this<Stream> {
  public:
-  Stream(IoThread& io, Connection& connection);
+  // `id` tells the connection's streams apart.
+  Stream(IoThread& io, Connection& connection, uint64_t id, Codec codec);
 
   // Any thread.
   void wake() override;
   void finish(Status status) override EXCLUDES(mutex_);
-  Codec codec() const override { return Codec::kJson; }
+  Codec codec() const override { return codec_; }
 
   // Io thread.
   void pump();  // after wake(): lets the connection deliver, pull and end
@@ -32,6 +33,8 @@ class Stream final : public ServerStream, public std::enable_shared_from_this<St
   IoThread* const io_;  // only to be compared, or used on its own thread
   const std::shared_ptr<Inbox> inbox_;
   Connection* connection_;  // io thread only
+  const uint64_t id_;
+  const Codec codec_;
   std::atomic<bool> woken_{false};
   std::atomic<bool> finishing_{false};
   Mutex mutex_;

@@ -159,6 +159,11 @@ std::optional<Response> Client::response(bool without_body) {
   return response;
 }
 
+std::optional<std::string> Client::some(std::chrono::milliseconds wait) {
+  if (unread().empty() && !receive(wait) && !ended_) return std::nullopt;
+  return take(unread().size());
+}
+
 bool Client::closed() {
   while (receive(kPatience)) {
   }

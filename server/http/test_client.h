@@ -36,6 +36,8 @@ class Client {
   std::optional<Response> head();      // only the head; the body stays
   std::optional<std::string> chunk();  // the next one of a chunked body; "" is the last
   std::optional<std::string> text(size_t size);
+  // What arrives next, within `wait`; "" is the end.
+  std::optional<std::string> some(std::chrono::milliseconds wait);
   bool closed();  // by the other side: end or reset, after whatever is still unread
   // Whether nothing arrives for so long.
   bool quiet(std::chrono::milliseconds time);

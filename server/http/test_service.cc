@@ -1,6 +1,7 @@
 #include "http/test_service.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 
 namespace http::test {
@@ -172,12 +173,13 @@ size_t Service::txns_waiting() {
 }
 
 void Service::publish(const WatchResponse& response) {
-  const auto encoded = encode(Codec::kJson, response);
+  const std::array<std::shared_ptr<const Encoded>, 2> encoded = {encode(Codec::kJson, response),
+                                                                 encode(Codec::kGrpc, response)};
   std::lock_guard lock(mutex_);
   for (const auto& queue : watches_) {
     {
       std::lock_guard queue_lock(queue->mutex);
-      queue->waiting.push_back(encoded);
+      queue->waiting.push_back(encoded[static_cast<size_t>(queue->stream->codec())]);
     }
     queue->stream->wake();
   }

@@ -28,6 +28,10 @@ class Journal {
     return changed_.wait_for(lock, std::chrono::seconds(10),
                              [&] { return std::count(entries_.begin(), entries_.end(), entry) >= times; });
   }
+  int count(const std::string& entry) {
+    std::lock_guard lock(mutex_);
+    return static_cast<int>(std::count(entries_.begin(), entries_.end(), entry));
+  }
   std::vector<std::string> entries() {
     std::lock_guard lock(mutex_);
     return entries_;
@@ -54,7 +58,7 @@ class Service {
   UnaryCall take_txn();
   size_t txns_waiting();
 
-  // To every watch, from the calling thread, encoded once.
+  // To every watch, from the calling thread, encoded once for each wire.
   void publish(const etcdserverpb::WatchResponse& response);
   void finish_watches(Status status);
 

@@ -68,6 +68,7 @@ class LargeReads::Pool : public std::enable_shared_from_this<Pool> {
   void submit(std::unique_ptr<LargeRead> read, http::Reply reply) {
     auto work = std::make_shared<Work>();
     work->read = std::move(read);
+    work->encoder = http::PartsEncoder(reply.codec());
     work->reply = std::move(reply);
     {
       MutexLock lock(mutex_);
@@ -108,7 +109,8 @@ class LargeReads::Pool : public std::enable_shared_from_this<Pool> {
     if (work->read->whole() && !has_room(work)) return;
     const auto reader = parts_.reader();
     bool last = false;
-    while (!last && work->encoder.size() < kPartBytes) {
+    const size_t enough = work->encoder.size() + kPartBytes;
+    while (!last && work->encoder.size() < enough) {
       auto read = work->read->next(*reader, work->encoder);
       if (!read) return failed(std::move(work), read.error());
       last = *read;
@@ -116,7 +118,16 @@ class LargeReads::Pool : public std::enable_shared_from_this<Pool> {
     }
     if (last) work->encoder.close();
     if (!last && !sit_down(work)) return;
+    if (!last && !work->encoder.divisible()) return grow(std::move(work));
     send(std::move(work), last);
+  }
+
+  // It is sent as a whole, and goes on growing when others have had their turn.
+  void grow(WorkPtr work) {
+    if (work->encoder.size() <= http::kGrpcMessageBytesMax) return wait_for_turn(std::move(work));
+    work->reply.fail(Code::kResourceExhausted, "grpc: trying to send message larger than max (more than " +
+                                                   std::to_string(http::kGrpcMessageBytesMax) + ")");
+    leave(std::move(work));
   }
 
   void wait_for_turn(WorkPtr work) {
@@ -130,7 +141,7 @@ class LargeReads::Pool : public std::enable_shared_from_this<Pool> {
     const bool passed = error.message == mvcc::kErrorCompacted && work->encoder.size() > 0;
     if (passed && work->bytes_sent == 0 && work->restarts++ < kRestartsMax) {
       work->read->restart();
-      work->encoder = http::PartsEncoder();
+      work->encoder = http::PartsEncoder(work->encoder.codec());
       return wait_for_turn(std::move(work));
     }
     if (error.code == Code::kDataLoss) parts_.damaged(error);
@@ -147,7 +158,7 @@ class LargeReads::Pool : public std::enable_shared_from_this<Pool> {
       return work->seated = true;
     }
     work->read->restart();
-    work->encoder = http::PartsEncoder();
+    work->encoder = http::PartsEncoder(work->encoder.codec());
     standing_.push_back(work);
     return false;
   }
@@ -161,7 +172,7 @@ class LargeReads::Pool : public std::enable_shared_from_this<Pool> {
   }
 
   void send(WorkPtr work, bool last) {
-    auto encoded = new http::Encoded{http::Codec::kJson, work->encoder.take()};
+    auto encoded = new http::Encoded{work->encoder.codec(), work->encoder.take()};
     const size_t bytes = encoded->bytes.size();
     work->bytes_sent += bytes;
     {

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "base/check.h"
-#include "http/connection.h"
+#include "http/http1_connection.h"
 #include "http/json_write.h"
 #include "http/stream.h"
 
@@ -18,9 +18,9 @@ constexpr size_t kSharedBytesMin = 16 * 1024;  // below this a copy is cheaper t
 
 }  // namespace
 
-class Connection::StreamSink final : public Sink {
+class Http1Connection::StreamSink final : public Sink {
  public:
-  explicit StreamSink(Connection& connection) : connection_(connection) {}
+  explicit StreamSink(Http1Connection& connection) : connection_(connection) {}
 
   bool full() const override { return connection_.output_full(); }
   void send(const Message& response) override {
@@ -35,10 +35,10 @@ class Connection::StreamSink final : public Sink {
   }
 
  private:
-  Connection& connection_;
+  Http1Connection& connection_;
 };
 
-void Connection::open_stream() {
+void Http1Connection::open_stream() {
   if (io_.shared().streams_open.fetch_add(1) >= io_.limits().streams_max) {
     io_.shared().streams_open.fetch_sub(1);
     phase_ = Phase::kStream;
@@ -50,11 +50,11 @@ void Connection::open_stream() {
   scanner_.reset();
   stream_in_.clear();
   stream_headed_ = half_closed_ = skip_body_ = framing_lost_ = held_back_ = pull_again_ = false;
-  stream_ = std::make_shared<Stream>(io_, *this);
+  stream_ = std::make_shared<Stream>(io_, *this, 0, Codec::kJson);
   // A watcher that does not read costs what is in Output and this; the kernel would buffer megabytes.
   if (tcp_) {
     const int lowat = kStreamUnsentBytesMax;
-    (void)::setsockopt(socket_->native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat));
+    (void)::setsockopt(native_socket(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat));
   }
   auto opened = endpoint_->stream->open({stream_, call_info()});
   if (!opened) return end_stream(fail(opened.error()));
@@ -69,7 +69,7 @@ void Connection::open_stream() {
 }
 
 // What belongs to the body goes to stream_in_; pump() makes messages of it.
-void Connection::read_stream(std::string_view& in) {
+void Http1Connection::read_stream(std::string_view& in) {
   if (body_reader_.done() || framing_lost_) return;
   const auto result = body_reader_.read(in, skip_body_ ? nullptr : &stream_in_, io_.limits().body_bytes_max() + 1);
   if (result == BodyReader::Result::kBad) framing_lost_ = true;  // as if the body ended here
@@ -83,7 +83,7 @@ void Connection::read_stream(std::string_view& in) {
 }
 
 // Messages are handed over one by one, as fast as the handler and the output take them.
-void Connection::deliver() {
+void Http1Connection::deliver() {
   held_back_ = false;
   size_t done = 0;
   while (!half_closed_ && !stream_->finishing()) {
@@ -128,12 +128,12 @@ void Connection::deliver() {
   if (stream_in_.empty() && stream_in_.capacity() > kIdleBufferBytes) std::string().swap(stream_in_);
 }
 
-void Connection::half_close() {
+void Http1Connection::half_close() {
   half_closed_ = true;
   handler_->on_half_close();
 }
 
-void Connection::pump() {
+void Http1Connection::pump(uint64_t) {
   if (phase_ != Phase::kStream || handler_ == nullptr) return;
   deliver();
   StreamSink sink(*this);
@@ -143,7 +143,7 @@ void Connection::pump() {
   unsettle();
 }
 
-void Connection::stream_head(int status, std::string_view type, std::string_view more) {
+void Http1Connection::stream_head(int status, std::string_view type, std::string_view more) {
   stream_headed_ = true;
   HeadOptions options;
   options.status = status;
@@ -157,12 +157,12 @@ void Connection::stream_head(int status, std::string_view type, std::string_view
 }
 
 // One chunk a message: there are clients that parse chunk by chunk.
-void Connection::send_on_stream(std::string_view bytes, const std::shared_ptr<const Encoded>* shared) {
+void Http1Connection::send_on_stream(std::string_view bytes, const std::shared_ptr<const Encoded>* shared) {
   if (!stream_headed_) stream_head(200, kJsonType, kCallHeader);
   add_chunk(bytes, shared);
 }
 
-void Connection::add_chunk(std::string_view bytes, const std::shared_ptr<const Encoded>* shared) {
+void Http1Connection::add_chunk(std::string_view bytes, const std::shared_ptr<const Encoded>* shared) {
   if (bytes.empty()) return;  // would be the end of the body
   if (http_1_1_) {
     char size[16];
@@ -178,7 +178,7 @@ void Connection::add_chunk(std::string_view bytes, const std::shared_ptr<const E
 }
 
 // Takes the stream apart; the caller tells the handler, if it must be told.
-std::unique_ptr<StreamHandler> Connection::close_stream() {
+std::unique_ptr<StreamHandler> Http1Connection::close_stream() {
   if (stream_ == nullptr) return nullptr;
   stream_->detach();
   stream_.reset();
@@ -188,7 +188,7 @@ std::unique_ptr<StreamHandler> Connection::close_stream() {
   return std::move(handler_);
 }
 
-void Connection::end_stream(const Status& outcome) {
+void Http1Connection::end_stream(const Status& outcome) {
   close_stream();
   if (!outcome) {
     std::string bytes = "{\"error\":";

@@ -2,7 +2,8 @@
 #include <charconv>
 
 #include "base/check.h"
-#include "http/connection.h"
+#include "http/grpc_wire.h"
+#include "http/http1_connection.h"
 #include "http/json_write.h"
 #include "http/path.h"
 #include "http/stream.h"
@@ -52,7 +53,7 @@ bool plain_target(std::string_view target) {
 
 // --- Heads
 
-void Connection::begin_request() {
+void Http1Connection::begin_request() {
   head_.clear();
   parser_.emplace(head_);
   draining_ = false;
@@ -63,7 +64,7 @@ void Connection::begin_request() {
   set_deadline(io_.limits().head_timeout);
 }
 
-void Connection::read_head(std::string_view& in) {
+void Http1Connection::read_head(std::string_view& in) {
   if (!parser_) {
     // Some clients end a body with a line break that its length does not count.
     while (in.starts_with("\r\n")) in.remove_prefix(2);
@@ -89,7 +90,7 @@ void Connection::read_head(std::string_view& in) {
   }
 }
 
-void Connection::on_head() {
+void Http1Connection::on_head() {
   http_1_1_ = parser_->http_1_1();
   keep_alive_ = parser_->wants_keep_alive() && !read_eof_ && !io_.stopping();
   if (head_.foreign_encoding) return fail_connection(501);
@@ -141,7 +142,7 @@ void Connection::on_head() {
   path_ = std::string(path);
 }
 
-void Connection::on_gateway_head() {
+void Http1Connection::on_gateway_head() {
   if (endpoint_ == nullptr) return refuse_error({Code::kNotFound, "Not Found"});
   if (head_.method != "POST") return refuse_error({Code::kUnimplemented, "Method Not Allowed"});
   if (head_.has_grpc_timeout && !read_timeout(head_.grpc_timeout)) {
@@ -153,47 +154,15 @@ void Connection::on_gateway_head() {
   }
 }
 
-// "10S", "1H", "5m" (minutes are M, milliseconds m); sets call_deadline_.
-bool Connection::read_timeout(std::string_view text) {
-  using std::chrono::nanoseconds;
-  if (text.size() < 2) return false;
-  int64_t amount = 0;
-  const char* end = text.data() + text.size() - 1;
-  if (const auto [stop, error] = std::from_chars(text.data(), end, amount); error != std::errc() || stop != end) {
-    return false;
-  }
-  int64_t unit = 0;
-  switch (text.back()) {
-    case 'H':
-      unit = 3'600'000'000'000;
-      break;
-    case 'M':
-      unit = 60'000'000'000;
-      break;
-    case 'S':
-      unit = 1'000'000'000;
-      break;
-    case 'm':
-      unit = 1'000'000;
-      break;
-    case 'u':
-      unit = 1'000;
-      break;
-    case 'n':
-      unit = 1;
-      break;
-    default:
-      return false;
-  }
-  constexpr int64_t kFar = int64_t{365} * 24 * 3'600'000'000'000;  // a year is as good as for ever
-  amount = amount > kFar / unit ? kFar : amount < -kFar / unit ? -kFar : amount * unit;
-  call_deadline_ = IoThread::Clock::now() + nanoseconds(amount);
-  return true;
+bool Http1Connection::read_timeout(std::string_view text) {
+  const auto timeout = grpc::parse_timeout(text);
+  if (timeout) call_deadline_ = IoThread::Clock::now() + *timeout;
+  return timeout.has_value();
 }
 
 // --- Bodies
 
-void Connection::read_body(std::string_view& in) {
+void Http1Connection::read_body(std::string_view& in) {
   const bool wanted = !draining_ && endpoint_ != nullptr && endpoint_->plain == nullptr;
   const size_t limit = io_.limits().body_bytes_max();
   if (wanted && body_seen_ == 0) {
@@ -219,14 +188,14 @@ void Connection::read_body(std::string_view& in) {
   }
 }
 
-void Connection::complete_body(std::string_view body) {
+void Http1Connection::complete_body(std::string_view body) {
   if (draining_) return finish_request();
   if (endpoint_->plain == nullptr) return complete_message(body);
   begin_call();
   io_.call_ready(shared_from_this());
 }
 
-void Connection::complete_message(std::string_view body) {
+void Http1Connection::complete_message(std::string_view body) {
   const Message* prototype = endpoint_->unary ? endpoint_->unary->request : endpoint_->stream->request;
   begin_call();
   const size_t size = body.size();
@@ -250,13 +219,13 @@ void Connection::complete_message(std::string_view body) {
   io_.call_ready(shared_from_this());
 }
 
-void Connection::begin_call() {
+void Http1Connection::begin_call() {
   phase_ = Phase::kCall;
   deadline_ = IoThread::Clock::time_point::max();
   wanted_call_.store(call_, std::memory_order_release);
 }
 
-Error Connection::too_large(size_t size) const {
+Error Http1Connection::too_large(size_t size) const {
   return {Code::kResourceExhausted, "grpc: received message larger than max (" + std::to_string(size) + " vs. " +
                                         std::to_string(io_.limits().message_bytes_max()) + ")"};
 }
@@ -264,7 +233,7 @@ Error Connection::too_large(size_t size) const {
 // --- Refusals: answers that are known before the body is read. They go out at once; the body is read and dropped.
 
 // A body that is long, or that the client holds back, is not waited for: the connection is closed after the answer.
-bool Connection::decide_keep_alive(bool discards_body) {
+bool Http1Connection::decide_keep_alive(bool discards_body) {
   if (discards_body && !body_reader_.done()) {
     const auto length = parser_->declared_length();
     if (head_.expects_continue || (length && *length > kDrainBytesMax)) keep_alive_ = false;
@@ -272,14 +241,14 @@ bool Connection::decide_keep_alive(bool discards_body) {
   return keep_alive_;
 }
 
-HeadOptions Connection::head_options() const {
+HeadOptions Http1Connection::head_options() const {
   HeadOptions options;
   options.http_1_1 = http_1_1_;
   options.keep_alive = keep_alive_;
   return options;
 }
 
-void Connection::refuse(std::string_view answer) {
+void Http1Connection::refuse(std::string_view answer) {
   out_.tail() += answer;
   if (body_reader_.done() || !keep_alive_) return finish_request();
   draining_ = true;
@@ -287,7 +256,7 @@ void Connection::refuse(std::string_view answer) {
   unsettle();
 }
 
-void Connection::refuse_text(int status, std::string_view body, std::string_view headers) {
+void Http1Connection::refuse_text(int status, std::string_view body, std::string_view headers) {
   decide_keep_alive(true);
   HeadOptions options = head_options();
   options.status = status;
@@ -298,7 +267,7 @@ void Connection::refuse_text(int status, std::string_view body, std::string_view
   refuse(answer);
 }
 
-void Connection::refuse_error(const Error& error) {
+void Http1Connection::refuse_error(const Error& error) {
   decide_keep_alive(true);
   std::string answer;
   io_.responses().error(answer, error, head_options(), head_only());
@@ -306,13 +275,13 @@ void Connection::refuse_error(const Error& error) {
 }
 
 // All connections together keep as much of requests as they may.
-void Connection::refuse_crowded() {
+void Http1Connection::refuse_crowded() {
   io_.shared().requests_refused.fetch_add(1, std::memory_order_relaxed);
   refuse_error(kCrowded);
 }
 
 // What cannot be understood, or came too slowly: where the next request would begin is not known.
-void Connection::fail_connection(int status) {
+void Http1Connection::fail_connection(int status) {
   keep_alive_ = false;
   HeadOptions options = head_options();
   options.status = status;
@@ -326,22 +295,21 @@ void Connection::fail_connection(int status) {
 
 // --- Calls
 
-CallInfo Connection::call_info() { return {std::move(head_.token), peer_, io_.index(), call_deadline_}; }
+CallInfo Http1Connection::call_info() { return {std::move(head_.token), peer_, io_.index(), call_deadline_}; }
 
-void Connection::run_call() {
+void Http1Connection::run_calls() {
   if (phase_ != Phase::kCall || endpoint_ == nullptr) return;
   if (endpoint_->plain != nullptr) {
-    return endpoint_->plain->handler({head_.method, std::move(path_), std::move(query_)},
-                                     PlainReply(shared_from_this(), call_));
+    return endpoint_->plain->handler({head_.method, std::move(path_), std::move(query_)}, PlainReply(self(), call_));
   }
   if (call_deadline_) {
     if (*call_deadline_ <= IoThread::Clock::now()) return on_call_deadline();
     set_call_deadline();
   }
-  endpoint_->unary->handler(UnaryCall{std::move(request_), call_info(), Reply(shared_from_this(), call_)});
+  endpoint_->unary->handler(UnaryCall{std::move(request_), call_info(), Reply(self(), call_)});
 }
 
-void Connection::respond(const Answer& answer) {
+void Http1Connection::respond(const Answer& answer) {
   if (in_parts_) return abort();  // its head is out, and cannot be taken back
   if (answer) {
     CHECK(*answer != nullptr, "a good answer has a message");
@@ -354,7 +322,7 @@ void Connection::respond(const Answer& answer) {
   finish_request();
 }
 
-void Connection::respond_json(std::string& body) {
+void Http1Connection::respond_json(std::string& body) {
   std::string& out = out_.tail();
   if (http_1_1_ && keep_alive_) {
     io_.responses().call_head(out, body.size());
@@ -373,7 +341,7 @@ void Connection::respond_json(std::string& body) {
   finish_request();
 }
 
-void Connection::respond_part(const Part& part) {
+void Http1Connection::respond_part(const Part& part) {
   CHECK(part.encoded->codec == Codec::kJson, "encoded for another wire");
   HeadOptions options = head_options();
   options.content_type = "application/json";
@@ -397,7 +365,7 @@ void Connection::respond_part(const Part& part) {
   finish_request();
 }
 
-void Connection::respond_plain(const PlainResponse& response) {
+void Http1Connection::respond_plain(const PlainResponse& response) {
   std::string headers;
   for (const auto& [name, value] : response.headers) headers.append(name).append(": ").append(value).append("\r\n");
   HeadOptions options = head_options();
