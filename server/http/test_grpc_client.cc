@@ -94,12 +94,13 @@ GrpcClient::~GrpcClient() { nghttp2_session_del(session_); }
 int32_t GrpcClient::begin(std::string_view path, std::string body, bool end, Headers more) {
   Headers all = {{":method", "POST"},          {":scheme", "http"}, {":authority", "x"},
                  {":path", std::string(path)}, {"te", "trailers"},  {"content-type", "application/grpc"}};
-  for (auto& [name, value] : more) {
-    const auto same = std::find_if(all.begin(), all.end(), [&name](const auto& one) { return one.first == name; });
+  for (auto& field : more) {
+    const auto same =
+        std::find_if(all.begin(), all.end(), [&field](const auto& one) { return one.first == field.first; });
     if (same != all.end()) {
-      same->second = value;
+      same->second = field.second;
     } else {
-      all.emplace_back(name, value);
+      all.push_back(field);
     }
   }
   std::vector<nghttp2_nv> headers;
