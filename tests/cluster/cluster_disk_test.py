@@ -27,6 +27,7 @@ class Tmpfs:
     """One for each member; its log is elsewhere."""
 
     size = TMPFS  # MiB
+    stays_full = True
 
     def __init__(self, member):
         self.member, self.mount = member, os.path.join(member.folder, "disk")
@@ -61,7 +62,9 @@ class Tmpfs:
 
 
 class FileSizeLimit:
-    """No file can grow beyond what the journal of the member's store has by now."""
+    """No file can grow beyond what the journal of the member's store has by now; once that begins anew there is room."""
+
+    stays_full = False
 
     def __init__(self, member):
         self.member = member
@@ -125,8 +128,10 @@ class Round:
 
         def is_led_again():  # by one that applies: keepalives and the ends of leases are its business
             begin = time.monotonic()
-            self.cluster.leader(others, seconds=LED_AGAIN)
-            self.led.append(time.monotonic() - begin)
+            has_room = (lambda: False) if self.disks[full].stays_full else (lambda: not is_told(full))
+            eventually(lambda: self.cluster.leader_now(others) or has_room(), LED_AGAIN, "another leader")
+            if self.cluster.leader_now(others):
+                self.led.append(time.monotonic() - begin)
         return self.full(full, self.disks[full].fill, is_led_again)
 
     def of_one_that_starts(self):
@@ -172,15 +177,14 @@ def run(program, count, seed, space):
             for _ in range(count):
                 for kind in KINDS:
                     pauses[kind].append(kind(Round(cluster, load, choose, led)))
-            keeper.stop.set()
-            keeper.join()
+            keeper.finish(count)
         assert keeper.fault is None, keeper.fault
         assert keeper.renewals > count and keeper.lost == 0, f"{keeper.renewals} renewals, {keeper.lost} lost"
         for kind in (Round.of_follower, Round.of_one_that_starts):
             assert sorted(pauses[kind])[(count - 1) // 2] <= ELECTION, f"{kind.__name__}: writes paused: {pauses[kind]}"
         assert max(pauses[Round.of_leader]) <= WRITES_AGAIN, f"writes paused for {pauses[Round.of_leader]}"
         print("; ".join(f"{kind.__name__}: writes paused {spread(found)}" for kind, found in pauses.items()))
-        print(f"{3 * count} full disks; a leader's once told, led by another after {spread(led)}; longest gap of "
+        print(f"{3 * count} full disks; a leader's once told, led by another after {spread(led) if led else 'no time'}; longest gap of "
               f"renewals {keeper.longest:.2f} s; {load.summary()}: ok")
 
 

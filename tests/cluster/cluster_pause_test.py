@@ -100,8 +100,7 @@ def main():
                             member.resume()
                             time.sleep(choose.uniform(0, 0.3))
                 load.wait_for_writes(15)
-            keeper.stop.set()
-            keeper.join()
+            keeper.finish(0)
         assert keeper.fault is None, keeper.fault
         assert keeper.renewals > 0
         print(f"{pauses} pauses, {of_leader} of them of the leader, which then answered {answered} of {9 * of_leader} "

@@ -122,8 +122,7 @@ def main():
                     assert pause <= WRITES_AGAIN, f"{kind.__name__}: no write for {pause:.2f} s"
                     pauses[kind].append(pause)
                     led += [led_after] if led_after else []
-            keeper.stop.set()
-            keeper.join()
+            keeper.finish(rounds)
         assert keeper.fault is None, keeper.fault
         assert keeper.renewals > rounds and keeper.lost == 0, f"{keeper.renewals} renewals, lost {keeper.lost} times"
         for kind, found in pauses.items():
