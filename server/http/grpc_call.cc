@@ -1,9 +1,5 @@
 #include "http/grpc_call.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include "base/check.h"
 #include "http/grpc_wire.h"
 #include "http/http2_headers.h"

@@ -35,7 +35,6 @@ class Http2Connection final : public Connection {
   // For its calls.
   IoThread& io() { return io_; }
   const std::shared_ptr<const Peer>& peer() const { return peer_; }
-  bool tcp() const { return tcp_; }
   std::shared_ptr<Http2Connection> self() { return std::static_pointer_cast<Http2Connection>(shared_from_this()); }
   void call_ready(std::shared_ptr<GrpcCall> call);
   void begin_streams();      // one is open
@@ -60,7 +59,6 @@ class Http2Connection final : public Connection {
   static nghttp2_session_callbacks* callbacks();
   static Http2Connection& of(void* user) { return *static_cast<Http2Connection*>(user); }
   GrpcCall* find(int32_t id);
-  void fill();
   int on_begin(int32_t id);
   int on_header(int32_t id, std::string_view name, std::string_view value);
   void on_frame(const nghttp2_frame& frame);
